@@ -28,6 +28,7 @@ endif()
 if(TARGET tailrace_cli AND NOT CMAKE_CROSSCOMPILING)
   set(pages "${PROJECT_BINARY_DIR}/pages")
   add_custom_command(OUTPUT "${pages}/tailrace.fish" "${pages}/tailrace-lab.fish"
+                     COMMAND ${CMAKE_COMMAND} -E rm -rf "${pages}"  # Of commands that are gone.
                      COMMAND tailrace_cli --write-pages "${pages}"
                      COMMAND tailrace_lab --write-pages "${pages}"
                      DEPENDS tailrace_cli tailrace_lab VERBATIM)

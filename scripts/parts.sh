@@ -92,24 +92,41 @@ without_address_randomisation() {
   if setarch -R true 2> /dev/null; then setarch -R "$@"; else "$@"; fi
 }
 
-# Prints a C or C++ file from standard input without its comments, a token a line.
+# Prints a C or C++ file from standard input without its comments; fails where g++ does.
 without_comments() {
-  g++ -x c++ -fpreprocessed -dD -E -P -w - | tr -s '[:space:]' '\n'
+  g++ -x c++ -fpreprocessed -dD -E -P -w -
 }
 
 # True if the code below one of the folders differs from the commit that the file `base` names, or
-# if that commit is not known here. Comments of C and C++ do not count.
+# if that is not known here. Comments of C and C++ do not count.
 #   changed_since BASE FOLDER...
 changed_since() {
-  local base file
+  local base file work
   base="$(cat "$1" 2> /dev/null || true)"
   shift
   git cat-file -e "$base^{commit}" 2> /dev/null || return 0
+  work="$(mktemp -d)"
+  if has_other_code "$base" "$work" "$@"; then
+    rm -rf "$work"
+    return 0
+  fi
+  rm -rf "$work"
+  return 1
+}
+
+#   has_other_code COMMIT WORK_FOLDER FOLDER...
+has_other_code() {
+  local base="$1" work="$2" file
+  shift 2
+  git diff -z --name-only "$base" -- "$@" > "$work/names" || return 0
   while IFS= read -r -d '' file; do
     [[ "$file" == *.[ch]pp || "$file" == *.[ch] ]] && [ -f "$file" ] &&
-      git cat-file -e "$base:$file" 2> /dev/null &&
-      cmp -s <(git show "$base:$file" | without_comments) <(without_comments < "$file") || return 0
-  done < <(git diff -z --name-only "$base" -- "$@")
+      git show "$base:$file" 2> /dev/null > "$work/old" &&
+      without_comments < "$work/old" > "$work/old.code" 2> /dev/null &&
+      without_comments < "$file" > "$work/new.code" 2> /dev/null &&
+      diff -q --ignore-blank-lines --ignore-trailing-space "$work/old.code" "$work/new.code" \
+        > /dev/null || return 0
+  done < "$work/names"
   return 1
 }
 
@@ -182,5 +199,5 @@ unit_tests_of() {
 check_format() {
   git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | xargs clang-format-14 --dry-run -Werror &&
     echo "format: $(git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | wc -l) files are clean" &&
-    scripts/prose
+    scripts/prose && scripts/messages --check
 }

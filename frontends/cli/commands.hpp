@@ -1,10 +1,8 @@
-// The commands of `tailrace`, and the grammar that they share: groups of options, the look of
-// --help.
+// Commands of `tailrace`, and their common grammar: groups of options, the layout of --help.
 //
-// Each command lives in a file of its own: what its words are, what they mean, what is done; what
-// repack, concat, export, verify, info and recover do is in src/verbs. Options that the engine
-// knows by name are handed on as texts (core/option_table parses them), so that the CLI, the C API
-// and Python accept the same words and give the same errors.
+// Each command has a file: it parses arguments, calls a function of src/verbs and shows the report.
+// Options that the engine knows by name are passed on as texts, which core/option_table parses. So
+// the CLI, the C API and Python accept the same options and give the same errors.
 
 #pragma once
 
@@ -20,8 +18,8 @@
 
 namespace tailrace::cli {
 
-/// What a command does when its line has been parsed. Collective over the session's ranks; returns
-/// the exit code, the same on every rank.
+/// Run a command after its arguments have been parsed. Collective over the session's ranks.
+/// @returns the exit code, the same on every rank.
 using Command = std::function<int(Session&)>;
 
 /// Each adds a command and its options to the parser.
@@ -41,8 +39,8 @@ std::string summary_text(const verbs::RepackReport& report);
 inline std::string unreadable_text(const std::string& object) {
   return "left out, since it cannot be read: " + object;
 }
-/// --why: a table for each field whose codec was chosen: the best candidates first, the one that
-/// was taken marked. Says so if there is no such field.
+/// Text of --why: a table for each field whose codec was chosen. The best candidates come first and
+/// the chosen one is marked. Without such a field, a sentence that states this.
 std::string why_text(const verbs::RepackReport& report);
 
 /// The usual words for --plugin-path.

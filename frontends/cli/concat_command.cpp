@@ -169,7 +169,7 @@ std::string chunks_text(const ConcatReport& report) {
   return text;
 }
 
-/// What a stage's name stands for, where it does not say it itself.
+/// Explanation of a stage's name; empty if the name is clear.
 std::string_view stage_remark(std::string_view stage) {
   if (stage == "open") return "inputs opened, their schema read and compared";
   if (stage == "exchange") return "row counts, and chunks sent to the ranks that encode them";
@@ -220,7 +220,7 @@ std::string concat_text(const verbs::ConcatOutcome& outcome) {
   return out + stage_table(outcome);
 }
 
-/// Why a file was left out, which may be told in lines that are indented.
+/// Join the indented lines of a reason into one line.
 std::string one_line(std::string text) {
   for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
     const std::size_t next = std::min(text.find_first_not_of(' ', at + 1), text.size());
@@ -241,7 +241,7 @@ int run_concat(Session& session, const ConcatArguments& arguments) {
     bar.clear();
     if (!outcome.ok()) return outcome.status();
     Shown shown{concat_text(*outcome), json_text(json_of(*outcome)), {}, kExitDone};
-    // What was left out must not go unseen, however quiet the rest is.
+    // Report skipped files even with --quiet.
     for (const std::string& file : outcome->report.skipped) {
       shown.remarks.push_back("left out: " + one_line(file));
     }

@@ -56,7 +56,7 @@ parallel, each its own rows. See docs/read.md.
 
 Exit codes: 0 done, 2 usage or bad input, 3 storage failed or memory was exceeded.)help";
 
-/// What a killed job left behind, in sentences.
+/// Describe the state in which a killed job left a file.
 std::string recover_verdict(const verbs::RecoverOutcome& outcome) {
   const std::string& path = outcome.file;
   switch (outcome.report.state) {

@@ -58,7 +58,7 @@ bool is_command(std::string_view line) {
   return std::ranges::any_of(programs, [&](const char* p) { return line.starts_with(p); });
 }
 
-/// Where the text of "  name   text" begins; 0: the line is no entry.
+/// Column at which the text of "  name   text" begins; 0: the line is not an entry.
 std::size_t text_of_entry(std::string_view line) {
   const std::size_t gap = line.find("  ", indent_of(line));
   if (gap == std::string_view::npos) return 0;
@@ -123,9 +123,14 @@ std::string opening_of(const std::string& description) {
   return out;
 }
 
-/// An option's text without its lists: the first line, and the sentence about the default.
+/// An option's text without its lists and what refers to other parts of --help-all: the first line,
+/// and the sentence about the default.
 std::string first_words(const std::string& text) {
   std::string first = text.substr(0, text.find('\n'));
+  const std::size_t reference = first.find(" (see \"");
+  if (reference != std::string::npos) {
+    first.erase(reference, first.find(')', reference) + 1 - reference);
+  }
   const std::size_t rest = text.rfind("\nDefault");
   if (rest != std::string::npos) first += " " + text.substr(rest + 1);
   return first;

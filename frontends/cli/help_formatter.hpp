@@ -16,7 +16,7 @@
 
 namespace tailrace::cli {
 
-/// What stands for an option's value in texts.
+/// Placeholder of an option's value in texts.
 struct OptionValue {
   std::string word;       ///< "FILE"; empty: it takes none.
   bool optional = false;  ///< A flag that may be given one, --why[=predicted].

@@ -30,7 +30,7 @@ Examples:
   tailrace info small.h5
 )";
 
-/// Whether a plug-in codec can be loaded, by making one.
+/// State of a plug-in codec: its version, or the reason why it cannot be loaded. Loads it.
 std::string plugin_state(const CodecEntry& entry) {
   CodecRequest request;
   request.name = entry.name;
@@ -56,7 +56,7 @@ std::string instruction_sets() {
   return fmt::format("kernels  for {}; this processor has {}", compiled, present);
 }
 
-/// What `tailrace --version` prints: what this program is made of, and which codecs it can reach.
+/// Text of `tailrace --version`: how the program was built, and the codecs that it can load.
 std::string version_text() {
   std::string out = fmt::format("tailrace {}\n", TAILRACE_VERSION);
   constexpr std::size_t column = 9;

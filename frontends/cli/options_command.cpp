@@ -23,9 +23,13 @@ Examples:
 
 template <class Entry>
 std::string entry_text(const Entry& entry) {
-  return fmt::format(
-      "  {}\n      {}\n", wrapped(fmt::format("{}={}", entry.name, entry.values), 2, 6),
-      wrapped(fmt::format("{} Default: {}.", entry.meaning, default_text(entry)), 6, 6));
+  std::string meaning(entry.meaning);
+  if (meaning.find("efault") == std::string::npos) {
+    meaning += fmt::format(" Default: {}.", default_text(entry));
+  }
+  return fmt::format("  {}\n      {}\n",
+                     wrapped(fmt::format("{}={}", entry.name, entry.values), 2, 6),
+                     wrapped(meaning, 6, 6));
 }
 
 /// Everything that docs/options.md says about option `name`; "" if no entry has that name.

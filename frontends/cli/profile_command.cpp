@@ -1,7 +1,7 @@
-// tailrace profile: measure this machine, or show what was measured before.
+// tailrace profile: measure this machine, or show an earlier profile.
 //
-// The old profile stays until the new one is whole: it is written beside it and renamed. Whether
-// the output can be written is found out before minutes of measuring, not after.
+// The new profile is written to a temporary file and renamed, so that the old one stays until then.
+// The output is opened before the measurement, which takes minutes.
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -21,13 +21,13 @@ struct ProfileArguments {
   std::string output = "tailrace_profile.json";
   bool force = false;
   std::string show;          ///< Print this profile instead of measuring; empty: measure.
-  std::string folder = ".";  ///< Where storage is measured.
+  std::string folder = ".";  ///< Folder in which storage is measured.
   double time_s = 60;
   std::string largest = "512MiB";  ///< Bytes of a rank in one file.
   std::string stripe;
   std::string input;  ///< Fields to measure codecs on; empty: generated ones.
   std::string raw_format;
-  std::string codecs = codec_variants_text();  ///< What codec=auto considers.
+  std::string codecs = codec_variants_text();  ///< Candidates of codec=auto.
   std::string plugin_path;
   std::string plot_path;
   std::string json_path;
@@ -119,7 +119,7 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
   if (!session.speaks()) return Status();
   const std::string text = profile_text(outcome.profile);
   TAILRACE_TRY(file.finish(text));
-  // What is shown is what was saved, digit by digit.
+  // Show the saved numbers, digit by digit.
   TAILRACE_TAKE(const MachineProfile saved, parse_profile(text));
   TAILRACE_TRY(report(saved, arguments.output, {}, arguments, json));
   if (!arguments.quiet) {

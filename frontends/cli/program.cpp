@@ -21,7 +21,7 @@
 namespace tailrace::cli {
 namespace {
 
-/// What the parser itself is asked for, beside a command.
+/// Requests to the parser itself, in addition to a command.
 struct Asked {
   bool version = false;
   std::string pages_folder;  ///< Empty: no pages.
@@ -128,7 +128,7 @@ int run_program(const Program& program, int argc, char** argv) {
     silence_hdf5();
     return end_of_output(program.name, code);
   } catch (const std::exception& error) {
-    // The other ranks may be waiting for this one: leaving without MPI_Finalize ends them as well.
+    // Exit without MPI_Finalize, which also ends the other ranks: they may be waiting for this one.
     print_to_stderr(
         printable(fmt::format("{}: rank {}: {}", program.name, comm->rank(), error.what())));
     std::fflush(nullptr);

@@ -17,8 +17,8 @@ namespace {
 
 struct RepackArguments {
   std::vector<std::string> inputs;
-  std::string output;                  ///< A file, or an existing folder.
-  verbs::RepackRequest request;        ///< Of each input; options are file_options.
+  std::string output;            ///< A file, or an existing folder.
+  verbs::RepackRequest request;  ///< Request for each input; its options come from file_options.
   std::vector<KeyValue> file_options;  ///< threads, memory, chunk, layout, ...: see core/options.
   std::string why;                     ///< "predicted", "measured"; empty: not asked.
   std::string trace_path;
@@ -93,7 +93,7 @@ each of its own chunks (box and chunk index).
 Exit codes: 0 done, 1 a bound was broken, 2 usage or bad input, 3 storage failed or memory was
 exceeded.)";
 
-/// What all files have in common.
+/// Make the request that all inputs share.
 Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
   verbs::RepackRequest request = arguments.request;
   FileOptions& options = request.options;
@@ -184,7 +184,7 @@ std::string codec_help() {
          "deflate.";
 }
 
-/// What codec auto is to reach, and what it goes by.
+/// Options that control the choice of codec auto.
 void add_choice_options(CLI::App* sub, RepackArguments& repack) {
   std::vector<KeyValue>& file = repack.file_options;
   const Group choice(sub, "Choice of codecs (--codec auto)");
@@ -267,9 +267,9 @@ Command add_repack(CLI::App& app) {
 
   const Group compression(sub, "Compression");
   compression("-c,--codec", repack.request.fields.codec, "CODEC", codec_help());
-  compression(
-      "-b,--bound", repack.request.fields.bound, "MODE=VALUE",
-      "Largest error allowed: abs=, rel=, psnr= or pw_rel= (see below). Default: none, lossless.");
+  compression("-b,--bound", repack.request.fields.bound, "MODE=VALUE",
+              "Largest error allowed: abs=, rel=, psnr= or pw_rel= (see \"Error bounds\"). "
+              "Default: none, lossless.");
   compression.engine("--fill", file, "fill", "NUMBER",
                      "Fill value of fields that declare none. It is kept exactly and excluded from "
                      "the range that rel= and psnr= use. Default: none.");
@@ -280,15 +280,16 @@ Command add_repack(CLI::App& app) {
   compression.flag("--again", repack.request.fields.again,
                    "Allow loss in fields whose values are already lossy; the output records the "
                    "sum of the bounds. Default: an error.");
-  compression.engine(
-      "--guard", file, "guard", "GUARD+...",
-      "Properties of values to keep exactly, in addition to the bound (see below). Default: none.");
+  compression.engine("--guard", file, "guard", "GUARD+...",
+                     "Properties of values to keep exactly, in addition to the bound (see "
+                     "\"Guards\"). Default: none.");
   compression.engine("--covered", file, "covered", "keep|drop",
                      "For plotfiles (AMReX, Chombo). drop: replace the values of cells that the "
                      "next finer level covers by values that compress well. Default keep.");
-  compression.list("-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
-                   "Settings for matching fields, which override all others (see below). "
-                   "Repeatable; the last match counts. A pattern without a match is an error.");
+  compression.list(
+      "-f,--field", repack.request.fields.per_field, "GLOB:k=v,...",
+      "Settings for matching fields, which override all others (see \"Keys of --field\"). "
+      "Repeatable; the last match counts. A pattern without a match is an error.");
   compression("--lossless-codec", repack.request.fields.lossless_codec, "CODEC",
               "Codec of fields that a --bound leaves exact: integers, arrays under 4 KiB, "
               "geometry, times and other roles; auto chooses one. Types other than numbers always "

@@ -5,7 +5,6 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <sstream>
 #include <utility>
 
@@ -25,7 +24,7 @@ struct OptionPage {
   bool argument = false;
   std::string group;
   std::string text;
-  std::vector<std::string> choices;  ///< What a shell completes as its value; empty: files.
+  std::vector<std::string> choices;  ///< Values that a shell completes; empty: files.
 };
 
 struct CommandPage {
@@ -238,7 +237,7 @@ std::string quoted_for_shell(const std::string& text) {
 std::string bash_completions(const std::vector<CommandPage>& pages) {
   std::string commands;
   std::string cases;
-  std::map<std::string, std::string> choices;  // By an option's name.
+  std::string values;
   for (const CommandPage& page : pages) {
     if (page.name.empty()) continue;
     commands += page.name + " ";
@@ -246,14 +245,11 @@ std::string bash_completions(const std::vector<CommandPage>& pages) {
     for (const OptionPage& option : page.options) {
       if (option.choices.empty()) continue;
       for (const std::string& name : option.names) {
-        choices[name] = fmt::format("{}", fmt::join(option.choices, " "));
+        values +=
+            fmt::format("    '{} {}') COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
+                        page.name, name, fmt::join(option.choices, " "));
       }
     }
-  }
-  std::string values;
-  for (const auto& [name, names] : choices) {
-    values += fmt::format("    {}) COMPREPLY=($(compgen -W '{}' -- \"$current\")); return ;;\n",
-                          name, names);
   }
   return fmt::format(R"(# bash completion of {0} {1}
 _{0}() {{
@@ -264,7 +260,7 @@ _{0}() {{
       *) command="$word"; break ;;
     esac
   done
-  case "${{COMP_WORDS[COMP_CWORD-1]}}" in
+  case "$command ${{COMP_WORDS[COMP_CWORD-1]}}" in
 {5}    *) ;;
   esac
   case "$command" in

@@ -91,7 +91,7 @@ std::string group_of_all(const std::vector<FieldReport>& fields) {
 std::string field_table(const verbs::RepackReport& outcome, const std::string& group) {
   const std::vector<FieldReport>& fields = outcome.step.fields;
   TextTable table(
-      "field/20|type?1|shape?2|codec/16|bound/10|>absolute\nbound?3|>error,\nof "
+      "field/20|type?1|shape?2|codec/16|bound|>absolute\nbound?3|>error,\nof "
       "bound|>ratio|>encoded|>encode\nMB/s");
   const std::vector<std::size_t> shown = shown_fields(fields);
   for (const std::size_t f : shown) add_field_row(table, fields[f], group);

@@ -87,7 +87,7 @@ verbs::VerifyConcatRequest concat_request_of(const VerifyArguments& arguments) {
 
 bool is_page(const std::string& path) { return path.ends_with(".html"); }
 
-/// What --report writes; empty: nothing was asked for.
+/// Text of the file of --report; empty without --report.
 std::string report_document(const std::string& path, const verbs::VerifyReport& report) {
   if (path.empty()) return "";
   return is_page(path) ? verify_page(report) : json_text(json_of(report));

@@ -125,7 +125,7 @@ std::string info_text(const InfoReport& report) {
   for (const FieldInfo& field : report.fields) paths.push_back(field.field.path);
   const std::string group = common_group(paths);
   TextTable table(
-      "field/20|type?2|shape|chunk\nshape?4|>chunks?3|filters/12|>stored|>ratio|bound/10|>"
+      "field/20|type?2|shape|chunk\nshape?4|>chunks?3|filters/12|>stored|>ratio|bound|>"
       "absolute\nbound?1|>error,\nof bound");
   for (const FieldInfo& field : report.fields) {
     const FieldAttributes& attributes = field.attributes;

@@ -56,7 +56,11 @@ void break_word(std::string_view word, std::size_t width, std::vector<std::strin
       while (next < word.size() && (static_cast<unsigned char>(word[next]) & 0xC0) == 0x80) ++next;
       if (display_width(word.substr(0, next)) > width) break;
       end = next;
-      if (std::string_view("/_,.").find(word[end - 1]) != std::string_view::npos) separator = end;
+      // Not within a number: abs=0.001 stays whole, if it can.
+      const bool in_number = end < word.size() && is_digit(word[end]) && word[end - 1] == '.';
+      if (!in_number && std::string_view("/_,.").find(word[end - 1]) != std::string_view::npos) {
+        separator = end;
+      }
     }
     const std::size_t part = separator > 0 ? separator : std::max<std::size_t>(end, 1);
     lines.emplace_back(word.substr(0, part));
@@ -198,7 +202,7 @@ std::string TextTable::block(const Widths& widths) const {
     std::vector<std::vector<std::string>> lines;
     std::size_t n_lines = 1;
     for (std::size_t c = 0; c < row.size(); ++c) {
-      lines.push_back(cell_lines(row[c], widths[c]));
+      lines.push_back(widths[c] > 0 ? cell_lines(row[c], widths[c]) : std::vector<std::string>());
       if (widths[c] > 0) n_lines = std::max(n_lines, lines[c].size());
     }
     for (std::size_t l = 0; l < n_lines; ++l) {

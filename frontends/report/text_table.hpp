@@ -1,13 +1,13 @@
 // TextTable: rows of text under headings, fitted to the width that the output has.
 //
 // Columns of empty cells are left out. A table that is too wide is fitted in these steps, each
-// applied only as far as needed; steps 2 and 3 need may_leave_out:
+// applied only as far as needed; step 2 needs may_leave_out:
 //
-//   1  cells that may be wrapped continue on a line below, broken at spaces, else behind a '/',
-//      '_', ',' or '.'; the widest column first
-//   2  columns that may be left out are, and a line below names them (only with may_leave_out)
-//   3  the table continues below itself: the columns that have no room follow in another table of
-//      the same rows, behind the first column
+// 1. Cells that may be wrapped continue below, broken at spaces, else behind '/', '_', ',' or '.'.
+//    The widest column comes first.
+// 2. Columns that may be left out are dropped, and a line below the table names them.
+// 3. The remaining columns continue in another table below, with the same rows and the same first
+//    column.
 //
 // So no line exceeds the width, unless the first column and one other already do.
 

@@ -35,7 +35,7 @@ namespace tailrace {
 
 class GatheredSteps {
  public:
-  /// Both must outlive this object.
+  /// Record and options must outlive this object.
   GatheredSteps(StepRecord& record, const FileOptions& options)
       : record_(record), options_(options) {}
 
@@ -108,7 +108,7 @@ class GatheredSteps {
     std::uint64_t any_put = 0;    ///< 1 if this rank has put; after reduction, if any has.
     std::uint64_t differs = 0;    ///< Same for boxes that differ from those last checked.
     bool takes_part = false;
-    bool handed_in = false;  ///< Submitted to the inner writer, with all waiting steps.
+    bool handed_in = false;  ///< Added to the record, with all waiting steps.
 
     // Modes async and in_situ: state of the step that was handed over last.
     std::optional<WaitingSteps> under_way;  ///< Its steps, until it is known to be committed.

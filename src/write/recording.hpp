@@ -22,10 +22,10 @@
 
 namespace tailrace {
 
-/// One rank's iteration as it was; without the delays that output made, where that can be told.
+/// One measured iteration of a rank, without the delays by output where these are known.
 struct RecordedRankIteration {
   FlowShop seen;  ///< Obstacles, iteration_s, and each chunk's encode and write time.
-  std::vector<std::uint64_t> raw_bytes;  ///< By chunk.
+  std::vector<std::uint64_t> raw_bytes;  ///< Indexed by chunk.
   std::vector<std::uint64_t> encoded_bytes;
   /// When the rank's last write really ended; 0: not known. A replay does not look at it.
   double makespan_s = 0;
@@ -33,8 +33,8 @@ struct RecordedRankIteration {
 
 struct Recording {
   std::size_t ranks_per_node = 1;
-  /// By rank, then by iteration. All ranks have as many iterations, at least two; a rank has the
-  /// same number of chunks in each.
+  /// Indexed by rank, then by iteration. All ranks have the same number of iterations, at least
+  /// two. A rank has the same number of chunks in each.
   std::vector<std::vector<RecordedRankIteration>> ranks;
 };
 

@@ -49,7 +49,7 @@ using ProgressCallback = std::function<void(const Progress&)>;
 /// Callback on rank 0 with the HDF5 file around the creation of a step's datasets (for repack).
 using MetadataCallback = std::function<Status(Hdf5File&)>;
 
-/// Format the result of Writer::last_committed_step(): "the last step that is surely in the file is
+/// Format the result of Writer::last_committed_step(): "the last step known to be in the file is
 /// step 3".
 std::string last_committed_text(const std::optional<std::uint64_t>& step);
 
