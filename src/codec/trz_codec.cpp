@@ -85,8 +85,8 @@ Status as_codec_failure(const Status& failure) {
 }
 
 /// Sample for the gain of preset max, which is about the same as on the complete chunk
-/// (docs/trz.md): a share of the chunk's values, and a minimum. For small chunks that would be most
-/// values, so a mean gain is used.
+/// (trz/DESIGN.md): a share of the chunk's values, and a minimum. For small chunks that would be
+/// most values, so a mean gain is used.
 constexpr double fitted_sample_share = 0.03;
 constexpr double fitted_sample_least = 32'000;
 constexpr double fitted_chunk_least = 100'000;

@@ -1,5 +1,5 @@
-// Several steps in one chunk, when something goes wrong: what is refused, and when; what a step
-// that fails takes along, and what stays. Each row of docs/adr/steps-in-one-chunk.md has its tests.
+// Failures of fields with several steps in one chunk: what is refused, and when; what a failed
+// step drops, and what stays. Each row of docs/adr/0025-steps-in-one-chunk.md has its tests.
 
 #include "gathered_support.hpp"
 
