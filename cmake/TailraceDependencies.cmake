@@ -98,7 +98,7 @@ if(TAILRACE_BUILD_CLI OR TAILRACE_BUILD_BENCH)
   target_link_libraries(tailrace_tools INTERFACE CLI11::CLI11)
 endif()
 
-# Charts: docs/adr/cairo-for-charts.md.
+# Charts: docs/adr/0008-cairo-for-charts.md.
 pkg_check_modules(TAILRACE_CAIRO_PC QUIET IMPORTED_TARGET cairo>=1.14 cairo-svg cairo-png)
 option(TAILRACE_CAIRO "Draw charts with cairo" ${TAILRACE_CAIRO_PC_FOUND})
 if(TAILRACE_CAIRO AND NOT TAILRACE_CAIRO_PC_FOUND)

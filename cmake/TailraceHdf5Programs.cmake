@@ -113,7 +113,7 @@ function(tailrace_write_hdf5_calls library folder)
   list(SORT nodes COMPARE NATURAL)
   # The first node must not be HDF5's: a call without any version is given to the first node of the
   # first library that has the name. Where HDF5 has no versions these are the calls that are meant;
-  # else they are for an HDF5 of the program's own (docs/adr/one-hdf5-preloaded.md).
+  # else they are for an HDF5 of the program's own (docs/adr/0020-one-hdf5-preloaded.md).
   set(script "TAILRACE_HDF5 { global: tailrace_hdf5_loaded;${of_first_node} local: *; };\n")
   foreach(node ${nodes})
     string(APPEND script "${node} { };\n")

@@ -3,9 +3,9 @@
 #   _engine  everything but MPI. Linked to the one serial HDF5, which Python loads out of the sight
 #            of other libraries, so that h5py's and netCDF4's own HDF5 may be in the same process; or
 #            with one inside, of which engine.map says what filter plug-ins find by name
-#            (docs/adr/one-hdf5-each-in-python.md).
+#            (docs/adr/0017-one-hdf5-each-in-python.md).
 #   _mpi     communicators: the few files that call MPI, where MPI was found. Loaded when a program
-#            passes one; it hands Comm objects to _engine (docs/adr/mpi-by-a-bridge.md).
+#            passes one; it hands Comm objects to _engine (docs/adr/0016-mpi-by-a-bridge.md).
 #
 # Beside an ordinary build they lie in lib/python, where the tests find them (TAILRACE_ENGINE_DIR).
 # Installing it puts the whole package, as the wheel has it, into TAILRACE_PYTHON_INSTALL_DIR.

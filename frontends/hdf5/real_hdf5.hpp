@@ -1,7 +1,8 @@
 // Pointers to HDF5's own versions of the functions that Tailrace intercepts.
 //
 // Tailrace calls all other functions by name. Calls of intercepted functions by name reach HDF5,
-// too, if made within an Hdf5Scope, which marks them as Tailrace's own (adr/one-hdf5-preloaded.md).
+// too, if made within an Hdf5Scope, which marks them as Tailrace's own
+// (docs/adr/0020-one-hdf5-preloaded.md).
 // Calls through this table need no scope, so HDF5 prints its errors as the program has configured.
 //
 // CMake writes hdf5_served_calls.inc. It defines TAILRACE_HDF5_CALLS(CALL), with CALL(name,

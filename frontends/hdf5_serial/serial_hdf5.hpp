@@ -1,6 +1,6 @@
 // The program's serial HDF5, reached by function pointers. This library is preloaded and contains
 // no HDF5, since a second one in the process would corrupt the first
-// (docs/adr/one-hdf5-preloaded.md).
+// (docs/adr/0020-one-hdf5-preloaded.md).
 //
 // The pointers are looked up in the library whose name was compiled in, however the program has
 // loaded it: globally, or privately, as Python's modules do.

@@ -3,8 +3,8 @@
 // This is the only part of the package that is linked to MPI. It is loaded only when a program
 // passes a communicator, so mpi4py has already initialised MPI. The module passes the Comm to
 // _engine in a capsule: a virtual interface that both modules are compiled with
-// (docs/adr/mpi-by-a-bridge.md). An MPI other than mpi4py's would misinterpret the handle, so the
-// Python side first compares the libraries' names.
+// (docs/adr/0016-mpi-by-a-bridge.md). An MPI other than mpi4py's would misinterpret the handle, so
+// the Python side first compares the libraries' names.
 
 #include <mpi.h>
 #include <nanobind/nanobind.h>

@@ -3,7 +3,7 @@
 
 The integer program is that of Jin et al. 2024, figure 12, solved by HiGHS; the constraint model
 is solved by CP-SAT of OR-tools. `tailrace-lab schedule --exact` runs this script as a child
-process (docs/adr/exact-solvers-by-child-process.md).
+process (docs/adr/0012-exact-solvers-by-child-process.md).
 
 Standard input: an instance as `tailrace-lab schedule` reads it, and optionally "lower_bound_s" and
 "hint": {"encode_start_s": [...], "write_start_s": [...]}, a plan to start from.

@@ -10,7 +10,7 @@
 //
 // Exact schedules come from solvers that run as a child process: HiGHS for the integer program of
 // Jin et al. 2024 (figure 12), CP-SAT for a constraint model. The reasons for not linking them are
-// in docs/adr/exact-solvers-by-child-process.md. The child receives the instance as JSON and
+// in docs/adr/0012-exact-solvers-by-child-process.md. The child receives the instance as JSON and
 // returns two orders and a bound. The plan is built here, in our own arithmetic, and checked like
 // any other.
 

@@ -33,7 +33,7 @@ Examples:
 constexpr const char* kSimulateFooter =
     R"help(Virtual time, real decisions: plans, the rule of the lanes, balancing and forecasts are
 those of mode=in_situ; the application and how long operations take are simulated. Overheads are
-relative to the computation alone. docs/decisions.md says what is modelled, what is not, and what a
+relative to the computation alone. lab/simulate/README.md says what is modelled, what is not, and what a
 recording looks like.)help";
 
 std::string application_help() {
@@ -50,7 +50,7 @@ void add_application(CLI::App* sub, SimulateArguments& simulate) {
   const Group what(sub, "What runs");
   what("--application", simulate.application, "NAME", application_help());
   what("--recording", simulate.recording, "FILE",
-       "Replay recorded iterations instead (JSON, docs/decisions.md); further ranks and iterations "
+       "Replay recorded iterations instead (JSON, lab/simulate/README.md); further ranks and iterations "
        "begin again at the first.");
   what("--ranks", simulate.n_ranks, "N", "Default 64, or as recorded.");
   what("--ranks-per-node", simulate.ranks_per_node, "N", "Default 4, or as recorded.");

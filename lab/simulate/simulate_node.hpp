@@ -8,7 +8,7 @@
 // the other, so that an operation in flight delays the application.
 //
 // The application has one clock: a delay on either lane shifts all later obstacles on both lanes,
-// and the end of the iteration. docs/decisions.md lists what the model omits.
+// and the end of the iteration. lab/simulate/README.md lists what the model omits.
 //
 // Invariant 1: every job is encoded once and written once, in every mode.
 //

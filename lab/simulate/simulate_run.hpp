@@ -31,7 +31,7 @@ namespace tailrace {
 // (tests/mpi/api_collectives_test.cpp, docs/architecture.md). Mode sync has a reduction, a gather
 // and a broadcast. A deferred step has a gather and a broadcast, plus an exchange of loads if ranks
 // of a node write for each other. HDF5's collective writes follow src/H5Dmpio.c (1.14);
-// docs/decisions.md lists their operations.
+// lab/simulate/README.md lists their operations.
 
 /// Parameters of the costs.
 struct VirtualStepShape {

@@ -1,9 +1,9 @@
 // netCDF classic files (CDF-1, CDF-2, CDF-5): the parsed header, an InputFile, and the copy of
 // their data model to HDF5.
 //
-// Parses untrusted bytes without a netCDF library; docs/adr/ explains why none is linked. Checks
-// every count against the file's length before allocating memory for it. Source: the netCDF classic
-// format specification (file grammar and its notes).
+// Parses untrusted bytes without a netCDF library (docs/adr/0001-own-netcdf-classic-reader.md).
+// Checks every count against the file's length before allocating memory for it. Source: the netCDF
+// classic format specification (file grammar and its notes).
 
 #pragma once
 

@@ -15,7 +15,7 @@ namespace {
 /// The codec's own recipe, if it has one. A lossless codec works on bytes in storage order, so a
 /// run of bytes serves. Other codecs transform or predict over longer distances than small cubes
 /// have, so one large cube serves. The shares take at most 3 % of the encode time of 8 MB chunks
-/// (measured: docs/decisions.md).
+/// (measured: src/model/README.md).
 SampleRecipe recipe_for(const CodecRequest& request, const Codec& codec) {
   if (const auto& own = codec_entry(request.name).sample; own) return *own;
   if (!codec.lossy()) return {0, 16U << 10, 0.02, 0.02};

@@ -10,7 +10,7 @@
 //     receives instead of the chunk lie in inaccessible memory.
 //  3. After a failed commit nothing more is written, and closing or destroying the object is safe.
 //  4. Files need no special reader: superblock version 2, forms of HDF5 1.8 or, if requested, 1.10.
-// The HDF5 behaviour that we rely on, and the reasons for each property: docs/format.md.
+// The HDF5 behaviour that we rely on, and the reasons for each property: src/hdf5/README.md.
 
 #include "hdf5/hdf5_file.hpp"
 

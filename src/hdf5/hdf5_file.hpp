@@ -6,7 +6,7 @@
 // (metadata_driver.cpp) buffers all metadata writes until a commit. It then writes them in an order
 // that leaves a readable file whenever the job dies. Another thread can do the writing of a commit
 // (prepare_commit). Used by rank 0 only; one thread at a time. Source: shared trial notes on the
-// driver (docs/format.md restates the HDF5 behaviour that we rely on).
+// driver (src/hdf5/README.md states the HDF5 behaviour that we rely on).
 
 #pragma once
 

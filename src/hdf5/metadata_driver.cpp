@@ -29,7 +29,7 @@
 // 10. On several nodes the pad before the end is allocated, and nothing else uses it. On one node,
 //     the next chunk may lie in it.
 //
-// Source: behaviour of HDF5 1.10.8, 1.14 and 2.x as docs/format.md lists it.
+// Source: behaviour of HDF5 1.10.8, 1.14 and 2.x as src/hdf5/README.md lists it.
 
 #include "hdf5/metadata_driver.hpp"
 

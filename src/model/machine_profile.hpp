@@ -25,7 +25,7 @@ struct CodecProfile {
   std::vector<ThroughputPoint> decode_points;
 };
 
-/// Costs of a step in addition to encoding and writing (docs/decisions.md).
+/// Costs of a step in addition to encoding and writing (lab/simulate/README.md).
 struct StepConstants {
   MessageCosts messages;
   double copy_bytes_per_s = 0;  ///< Copying at a hand-over, per rank, while all ranks of its node

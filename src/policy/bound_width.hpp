@@ -2,7 +2,7 @@
 // field's values (rel, psnr, targets) is still meaningful for most values.
 //
 // Every door passes facts about the values and follows the verdict; no door has another rule.
-// docs/codecs.md has the rule for users, docs/adr/one-rule-for-wide-bounds.md its reasons.
+// docs/codecs.md has the rule for users, docs/adr/0027-one-rule-for-wide-bounds.md its reasons.
 
 #pragma once
 

@@ -1,5 +1,5 @@
 // GatheredSteps: the steps of over-time fields that wait until a chunk of several steps is full
-// (chunk= with one extent more than the field; docs/adr/steps-in-one-chunk.md).
+// (chunk= with one extent more than the field; docs/adr/0025-steps-in-one-chunk.md).
 //
 // It stores copies of the values put. An entry of such a field is k steps. It is added to the
 // Writer's record when k steps are complete, or fewer when the file is closed. The Writer calls

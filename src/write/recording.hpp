@@ -7,7 +7,7 @@
 //                               "makespan_s": 3.9}]}]}
 //
 // Times are seconds since the iteration began; "makespan_s", the end of the rank's last write, may
-// be missing and is what a replay is compared with. docs/decisions.md explains the entries.
+// be missing and is what a replay is compared with. lab/simulate/README.md explains them.
 
 #pragma once
 

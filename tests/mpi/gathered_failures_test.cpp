@@ -1,5 +1,5 @@
 // Several steps in one chunk, with failures: refusals and when they occur; what a failed step
-// discards, and what remains. Each row of docs/adr/steps-in-one-chunk.md has its tests.
+// discards, and what remains. Each row of docs/adr/0025-steps-in-one-chunk.md has its tests.
 
 #include "gathered_support.hpp"
 

@@ -3,7 +3,7 @@
 The writers and readers (tests/readers/communities.py) run in build/readers, which `scripts/setup
 --full` makes of requirements-readers.txt; without it the tests fail. They compare what the readers
 return, not what the files hold: geometry, ids, times and indexes are equal, values are within the
-bound. conftest.py prints a table of all rows, which docs/readers.md has.
+bound. conftest.py prints a table of all rows, which lab/bench/results/readers-matrix.md has.
 """
 
 import fnmatch

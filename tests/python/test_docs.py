@@ -26,8 +26,9 @@ from cli_tools import (ENVIRONMENT, ROOT, lab_program, launcher, numbers, progra
                        tailrace)
 from test_repack_plotfile import write_plotfile
 
-FOLDERS = ["docs", "lab", "examples", "tests", "packaging", "python", "trz"]
+FOLDERS = ["docs", "src", "lab", "examples", "tests", "packaging", "python", "trz"]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
+         ROOT / "lab" / "simulate" / "README.md",
          ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
 
 #: Blocks that are not run, by page and first words, and why.
@@ -43,7 +44,6 @@ NOT_RUN = {
     ("docs/install.md", "local prefix"): "tests/package/run_package_test looks for its folders",
     ("docs/performance.md", "lab/bench/all"): "measures for an hour: test_tables runs a little",
     ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
-    ("docs/readers.md", "scripts/reader-matrix"): "installs 2 GB: scripts/ci-full runs it",
     ("docs/readers.md", "scripts/build-javascript"): "test_javascript builds it, with the tools",
     ("docs/readers.md", "import h5wasm"): "test_javascript runs such",
     ("docs/readers.md", "python3 -m http.server"): "test_javascript serves the page to Chromium",
@@ -473,8 +473,8 @@ FILES = {
         grids(folder / "run.h5", temperature=(32, 32), salinity=(32, 32), velocity=(16, 16, 16)),
         add_table(folder / "run.h5"), grids(folder / "exact.h5", u=(16, 16)),
         grids(folder / "other.h5", u=(16, 16))),
-    "docs/decisions.md": lambda folder: (
-        grids(folder / "run.h5", u=(32, 32, 32)),
+    "docs/decisions.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
+    "lab/simulate/README.md": lambda folder: (
         (folder / "run.json").write_text(RECORDING),
         tailrace("profile", "--time", "1", "--largest", "1MiB", "--codecs", "none,trz",
                  "--dir", folder, "-o", folder / "machine.json")),

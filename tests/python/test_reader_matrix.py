@@ -1,4 +1,4 @@
-"""The reader matrix (tests/readers/matrix): how it judges, and that docs/readers.md has its rows.
+"""The reader matrix (tests/readers/matrix): how it judges, and that its pages have its rows.
 
 scripts/ci-full runs the matrix itself, with all readers. Here h5py of the tests is the one reader,
 and small programs stand in for those that fail.
@@ -155,6 +155,25 @@ def test_the_page_has_every_row_and_reader():
     assert {name for _, name in files} == {name for _, name in forms} == names
     assert len(names) == len(READERS) > 20
     assert len({row.file for row in matrix_files.ROWS}) == len(matrix_files.ROWS) > 40
+
+
+def test_the_guide_has_the_summary_of_the_page():
+    page, guide = reader_matrix.PAGE.read_text(), reader_matrix.GUIDE.read_text()
+    expected = reader_matrix.summary_of(page)
+    assert reader_matrix.stored(guide, "reader summary") == "\n" + expected
+    assert expected.count("\n") == len(READERS) + 2
+
+
+def test_a_summary_has_the_worst_verdict_of_each_reader():
+    cells = {(("`repack`, HDF5", "deflate", "default"), "one"): "yes",
+             (("`repack`, HDF5", "portable", "default"), "one"): "values (3)",
+             (("C++, one step", "deflate", reader_matrix.matrix_files.NEWER), "one"): "no (12)",
+             (("C++, steps over time", "deflate", "default"), "one"): "yes",
+             (("`repack`, HDF5", "trz", "default"), "one"): "filter",
+             (("`repack`, HDF5", "xor", "default"), "one"): "WRONG (1)"}
+    table = reader_matrix.summary(cells, {"one": "1.2"})
+    assert table.splitlines()[-1] == "| one | 1.2 | values | no | – | WRONG |"
+    assert reader_matrix.versions_of(table) == {"one": "1.2"}
 
 
 def test_forms_are_what_they_say(tmp_path):

@@ -7,8 +7,8 @@
 // In symbol lookup, a preloaded library's dependencies precede private libraries that a program
 // loads later. Python modules with HDF5s of their own are an example. So the serving library, which
 // needs an HDF5, is loaded only when an HDF5 that it was compiled for creates or opens a file. It
-// is loaded with RTLD_LOCAL (docs/adr/one-hdf5-preloaded.md). A call belongs to the HDF5 that the
-// caller would have reached without this library. That is the first HDF5 in the global search
+// is loaded with RTLD_LOCAL (docs/adr/0020-one-hdf5-preloaded.md). A call belongs to the HDF5 that
+// the caller would have reached without this library. That is the first HDF5 in the global search
 // order, else the first one among the dependencies of the caller's own file.
 //
 // The parameter types are those of HDF5's functions. CMake writes their number, because C++ cannot

@@ -12,7 +12,7 @@
 // ChunkEstimator, and by the previous step. SizeHistory then combines them in two ways. As in the
 // writer, a step is forecast before any of its chunks is known. With running calibration, each
 // chunk of a field calibrates the next. Times are thread CPU, medians of three. The table on stderr
-// is that of docs/decisions.md.
+// is that of src/model/README.md.
 
 #include <algorithm>
 #include <cmath>

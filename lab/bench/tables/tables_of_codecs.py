@@ -60,7 +60,7 @@ def gather_steps(rows):
     return lines(["data", "field", "bound", "ratio, 1 step", "2 steps", "4", "8"], made)
 
 
-@table("docs/performance.md", "ratio_peers.csv")
+@table("lab/bench/results/README.md", "ratio_peers.csv")
 def ratio_peers(rows):
     """Bytes of all fields of a set, and the number of pairs in which ours exceed the smallest
     peer's."""
@@ -144,7 +144,7 @@ def verdict_of(field):
                    speed[codec] >= TIMES * speed[best] for codec in own))
 
 
-@table("docs/performance.md", "lossless.csv")
+@table("lab/bench/results/README.md", "lossless.csv")
 def lossless(rows):
     fields = collections.defaultdict(dict)
     for row in rows:

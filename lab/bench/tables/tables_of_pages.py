@@ -14,8 +14,7 @@ PAGES = {
                                     "simulate_measured", "simulate_real", "simulate_margins",
                                     "trz_fill_values", "trz_max", "trz_size_estimate",
                                     "step_cost", "step_cost_threads", "node_step_times",
-                                    "space_times", "guard_costs"],
-    "docs/performance.md": ["choice_cells", "node_events"],
+                                    "space_times", "guard_costs", "choice_cells", "node_events"],
 }
 
 

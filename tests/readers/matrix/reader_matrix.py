@@ -25,7 +25,9 @@ import matrix_forms
 import dataset_lines
 from matrix_readers import FOLDER, READERS, ROOT, set_up
 
-PAGE = ROOT / "docs" / "readers.md"
+#: The page with all cells, and the guide with a summary of them.
+PAGE = ROOT / "lab" / "bench" / "results" / "readers-matrix.md"
+GUIDE = ROOT / "docs" / "readers.md"
 NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 #: Filters of HDF5 itself, and names of other filters in errors.
 BUILT_IN = {1, 2, 3, 4, 5, 6}
@@ -286,6 +288,48 @@ def readers_table(readers, versions):
     return "\n".join(out) + "\n"
 
 
+#: Columns of the summary: codecs, and whether chunk indexes are those of HDF5 1.10.
+GROUPS = {"deflate, portable": (("none", "deflate", "portable"), False),
+          "the same, HDF5 1.10's indexes": (("deflate", "portable"), True),
+          "zstd": (("zstd",), False), "trz, xor": (("trz", "xor"), False)}
+WORST_FIRST = ("WRONG", "no", "filter", "values", "yes", "not tried")
+
+
+def has_newer_indexes(door, form):
+    """True if chunk indexes are those of HDF5 1.10: on request, or for growing fields."""
+    return form == matrix_files.NEWER or (door == "C++, steps over time" and form == "default")
+
+
+def worst(cells):
+    """The worst verdict of some cells, without the numbers of reasons."""
+    verdicts = {re.sub(r" \(\d+\)$", "", cell) for cell in cells}
+    return next((each for each in WORST_FIRST if each in verdicts), "–")
+
+
+def summary(cells, versions):
+    """Markdown for the guide: the worst verdict of each reader, by codecs and chunk indexes."""
+    out = [f"| reader | version | {' | '.join(GROUPS)} |", "|---" * (len(GROUPS) + 2) + "|"]
+    for reader, version in versions.items():
+        verdicts = [worst(cell for ((door, codec, form), name), cell in cells.items()
+                          if name == reader and codec in codecs
+                          and has_newer_indexes(door, form) == newer)
+                    for codecs, newer in GROUPS.values()]
+        out.append(f"| {reader} | {version} | {' | '.join(verdicts)} |")
+    return "\n".join(out) + "\n"
+
+
+def summary_of(page):
+    """The summary of the tables in a page."""
+    return summary(cells_of(stored(page, "reader matrix")),
+                   versions_of(stored(page, "reader versions")))
+
+
+def versions_of(text):
+    """Versions by reader, of the Markdown that readers_table() makes."""
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {row[0]: row[1] for row in rows[1:]}
+
+
 def stored(page, name):
     start, end = (mark.format(name) for mark in MARKS)
     return page.split(start)[1].split(end)[0]
@@ -330,8 +374,9 @@ def main():
     parser = argparse.ArgumentParser(prog="reader-matrix", description=__doc__.split("\n\n")[0])
     parser.add_argument("--set-up", action="store_true", help="install the readers, and stop")
     parser.add_argument("--check", action="store_true",
-                        help="fail if a cell is less than docs/readers.md promises")
-    parser.add_argument("--store", action="store_true", help="write the tables into the page")
+                        help="fail if a cell is less than readers-matrix.md promises")
+    parser.add_argument("--store", action="store_true",
+                        help="write the tables into readers-matrix.md and docs/readers.md")
     parser.add_argument("--readers", default="", help="only these, separated by semicolons")
     arguments = parser.parse_args()
     if arguments.set_up:
@@ -376,9 +421,12 @@ def report(matrices, readers, versions, arguments):
         for name, text in texts.items():
             page = replace(page, name, text)
         PAGE.write_text(page)
+        GUIDE.write_text(replace(GUIDE.read_text(), "reader summary", summary_of(page)))
     if arguments.check:
         broken = [each for matrix in matrices
                   for each in broken_promises(page, matrix.title, texts[matrix.title])]
+        if stored(GUIDE.read_text(), "reader summary").strip() != summary_of(page).strip():
+            broken.append(f"{GUIDE.name}: its summary is not that of {PAGE.name}")
         print("\n".join(f"FAILED: {each}" for each in broken))
         print(f"{len(cells_of(texts['reader matrix']))} cells, {len(broken)} promises broken")
         return 1 if broken else 0

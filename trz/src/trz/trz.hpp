@@ -6,7 +6,7 @@
 // bit. The bytes depend only on the values and the settings, not on the machine, its instruction
 // set, the compiler or the number of threads. If a chunk uses the zstd stage, its bytes also depend
 // on zstd's version.
-// Format: docs/trz-format.md. How it works: docs/trz.md.
+// Format: docs/trz-format.md. How it works: trz/DESIGN.md.
 
 #pragma once
 

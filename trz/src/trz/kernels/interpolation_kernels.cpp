@@ -2,7 +2,7 @@
 //
 // Each loop is plain C++ that the compiler vectorises. For AVX-512 the same operations are written
 // with intrinsics: its masks handle the ends of rows, and its permutations the stride of two, at no
-// cost. Speed: see docs/trz.md. The order of the floating-point operations is part of the format.
+// cost. Speed: see trz/DESIGN.md. The order of the floating-point operations is part of the format.
 
 #include "trz/kernels/interpolation_kernels.hpp"
 #include "trz/kernels/kernel_vectors.hpp"

@@ -5,7 +5,7 @@
 // is a section that costs its entropy plus the overhead of a Huffman code, or the cost of its runs.
 // Planes and numbers of exceptions cost their actual size. zstd gains on positions of patches, and
 // hardly elsewhere. The bits of exact chunks come from exact_sample.hpp. Constants are fitted on
-// the 64^3 Nyx fields and Levitus' salinity and verified on the others: docs/trz.md.
+// the 64^3 Nyx fields and Levitus' salinity and verified on the others: trz/DESIGN.md.
 
 #include "trz/predict/choose.hpp"
 
