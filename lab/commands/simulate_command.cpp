@@ -33,8 +33,8 @@ Examples:
 constexpr const char* kSimulateFooter =
     R"help(Virtual time, real decisions: plans, the rule of the lanes, balancing and forecasts are
 those of mode=in_situ; the application and how long operations take are simulated. Overheads are
-relative to the computation alone. lab/simulate/README.md says what is modelled, what is not, and what a
-recording looks like.)help";
+relative to the computation alone. lab/simulate/README.md says what is modelled, what is not, and
+what a recording looks like.)help";
 
 std::string application_help() {
   std::string text = "Generated application. Default nyx.";
@@ -50,8 +50,8 @@ void add_application(CLI::App* sub, SimulateArguments& simulate) {
   const Group what(sub, "What runs");
   what("--application", simulate.application, "NAME", application_help());
   what("--recording", simulate.recording, "FILE",
-       "Replay recorded iterations instead (JSON, lab/simulate/README.md); further ranks and iterations "
-       "begin again at the first.");
+       "Replay recorded iterations instead (JSON, lab/simulate/README.md); further ranks and "
+       "iterations begin again at the first.");
   what("--ranks", simulate.n_ranks, "N", "Default 64, or as recorded.");
   what("--ranks-per-node", simulate.ranks_per_node, "N", "Default 4, or as recorded.");
   what("--iterations", simulate.n_iterations, "N", "Default 10, or as recorded.");

@@ -85,8 +85,8 @@ Status as_codec_failure(const Status& failure) {
 }
 
 /// Sample for the gain of preset max, which is about the same as on the complete chunk
-/// (trz/DESIGN.md): a share of the chunk's values, and a minimum. For small chunks that would be most
-/// values, so a mean gain is used.
+/// (trz/DESIGN.md): a share of the chunk's values, and a minimum. For small chunks that would be
+/// most values, so a mean gain is used.
 constexpr double kFittedSampleShare = 0.03;
 constexpr double kFittedSampleLeast = 32'000;
 constexpr double kFittedChunkLeast = 100'000;
