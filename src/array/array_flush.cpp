@@ -66,8 +66,13 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   const std::uint64_t start = output_.tail().end();
   const Status written = write_variables(flush);
   if (written.ok()) {
+    const bool older = closing && !flush.refused.ok() && output_.keep_older_file();
     TAILRACE_TRY(finish_flush(flush));
-    return flush.refused;
+    return older ? Status(flush.refused.code(),
+                          flush.refused.message() + "; \"" + path_ +
+                              "\" is unchanged, and all other variables are in \"" + path_ +
+                              kPartialSuffix + "\"")
+                 : flush.refused;
   }
   forget_decisions(flush);
   output_.hand_back(start);

@@ -276,7 +276,16 @@ Status Output::put_in_place() {
 Status Output::commit_at_root() {
   TAILRACE_TRY(check_still_named());
   TAILRACE_TRY(file_->commit());
-  return in_place_ ? Status() : put_in_place();
+  return in_place_ || keeps_older_ ? Status() : put_in_place();
+}
+
+bool Output::keep_older_file() {
+  if (in_place_) return false;
+  std::uint64_t exists[] = {0};
+  if (comm_->is_root()) exists[0] = ::access(path_.c_str(), F_OK) == 0 ? 1 : 0;
+  comm_->allreduce(exists, Reduction::max);
+  keeps_older_ = exists[0] != 0;
+  return keeps_older_;
 }
 
 Status Output::start_commit_at_root(
@@ -347,6 +356,7 @@ Status Output::finish_commit_at_root() {
 }
 
 void Output::committed() {
+  if (keeps_older_) return;
   if (!in_place_) storage_->set_path(path_);
   in_place_ = true;
 }
@@ -367,7 +377,7 @@ Status Output::finish_commit() {
 // --- the end
 
 void Output::remove_temporary() {
-  if (!in_place_ && check_still_named().ok()) ::unlink(temporary_path().c_str());
+  if (!in_place_ && !keeps_older_ && check_still_named().ok()) ::unlink(temporary_path().c_str());
 }
 
 /// Forget everything that would be waited for, written or removed: the parent does that.
@@ -388,7 +398,8 @@ Status Output::close(bool keep) {
   if (comm_->is_root() && is_open()) {
     const Status committed = finish_commit_at_root();
     if (keep) finished = committed;
-    if (keep && finished.ok() && broken_.ok() && in_place_) finished = file_->close();
+    if (keep && finished.ok() && broken_.ok() && (in_place_ || keeps_older_))
+      finished = file_->close();
     file_.reset();
     remove_temporary();
   }

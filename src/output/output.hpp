@@ -91,6 +91,10 @@ class Output {
   Hdf5File::Settings settings() const;
   /// True if the file has its final name: opened, or committed. The same on every rank.
   bool in_place() const { return in_place_; }
+  /// Before the last commit of a file that lacks values: if an older file has the final name, the
+  /// file keeps its temporary name, and both remain. Collective. Cost: one allreduce.
+  /// @returns true if an older file has the name.
+  bool keep_older_file();
   Storage& storage() { return *storage_; }
   /// Let storage() read the bytes that all nodes have synced. Call on every rank, after an
   /// agreement. Costs nothing on a single node.
@@ -208,7 +212,8 @@ class Output {
   std::shared_ptr<MetadataSpace> metadata_ = std::make_shared<MetadataSpace>();
   Status broken_;
   bool in_place_ = false;
-  FileIdentity identity_;  ///< Rank 0 only; unknown if the storage has no file.
+  bool keeps_older_ = false;  ///< keep_older_file() found an older file.
+  FileIdentity identity_;     ///< Rank 0 only; unknown if the storage has no file.
   bool commit_pending_ = false;
   std::shared_future<bool> metadata_taken_;  ///< Set when the metadata has left HDF5; false: that
                                              ///< failed. Rank 0 only.
