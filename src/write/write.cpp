@@ -135,6 +135,10 @@ Result<StepReport> Writer::end_recorded_step() {
   if (closed_) return Status(Code::invalid_argument, "the file is closed");
   const FineTimers fine;
   try {
+    if (spare_.empty()) {
+      std::map<std::uint64_t, std::uint64_t> made{{0, 0}};
+      spare_ = made.extract(made.begin());
+    }
     return options_.mode == StepMode::sync ? write_step() : hand_over_step();
   } catch (...) {
     forget_after_throw();

@@ -252,6 +252,8 @@ class Writer final {
   std::optional<std::uint64_t> committed_;  ///< Last step whose commit is certain.
   /// Maps a step that writes chunks of several steps to the first step in these chunks.
   std::map<std::uint64_t, std::uint64_t> first_of_chunks_;
+  /// An entry for first_of_chunks_, allocated before a step: its outcome is recorded without.
+  std::map<std::uint64_t, std::uint64_t>::node_type spare_;
   bool closed_ = false;
 
   ProgressCallback progress_;

@@ -2,7 +2,6 @@
 // that wait until a chunk of several is full (gathered_steps).
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "write/write.hpp"
@@ -19,10 +18,6 @@ auto Writer::conclude(Call&& call, bool ends_step) {
   const std::uint64_t n_handed_over_before = n_handed_over_;
   const std::uint64_t flight = flight_number_;
   bool flight_is_lost = false;
-  // Allocate first: the decision must not fail midway.
-  std::map<std::uint64_t, std::uint64_t> made;
-  if (ends_step) made[0] = 0;
-  auto first_of_chunks = made.empty() ? decltype(made)::node_type() : made.extract(made.begin());
   const auto decide = [&](bool returned_well) {
     const bool committed = n_steps_ > n_before;
     const bool handed_over = n_handed_over_ > n_handed_over_before;
@@ -43,9 +38,9 @@ auto Writer::conclude(Call&& call, bool ends_step) {
     const bool step_went_well = defers() ? handed_over : committed;
     if (ends_step && step_went_well) {
       if (const std::optional<std::uint64_t> first = gathered_.keep_step(n_ended_)) {
-        first_of_chunks.key() = n_ended_;
-        first_of_chunks.mapped() = *first;
-        first_of_chunks_.insert(std::move(first_of_chunks));
+        spare_.key() = n_ended_;
+        spare_.mapped() = *first;
+        first_of_chunks_.insert(std::move(spare_));
       }
       in_flight_ = defers();
     } else if (ends_step || !returned_well) {
