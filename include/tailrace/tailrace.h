@@ -253,7 +253,8 @@ TAILRACE_API const char* tailrace_thread_error(void);
  *                   close commits the step.
  *   hold=copy       Modes async and in_situ. copy (default): end_step copies the values, and the
  *                   caller may reuse the memory when it returns. promise: no copy; the caller must
- *                   keep the values unchanged until the next end_step, wait or close returns.
+ *                   keep the values unchanged until the end_step of the next step, wait or close
+ *                   returns.
  *   writers=balanced  Which ranks write chunks into the file. balanced (default): in mode in_situ,
  *                     ranks of a node write for each other; otherwise each rank writes its own
  *                     chunks. each: each rank always writes its own. node: one rank per node writes

@@ -431,7 +431,8 @@ constexpr std::array<File, 22> kFileTable = {{
      word_text<&FileOptions::mode, kModeWords>},
     {"hold", "copy, promise",
      "Modes async and in_situ: end_step copies the values (copy, the default), or the caller keeps "
-     "them unchanged until the step completes (promise). Use promise to save the copy.",
+     "them unchanged until the end_step of the next step, wait or close returns (promise). Use "
+     "promise to save the copy.",
      alike, kBySteps, assign_word<&FileOptions::hold_promise, kHoldWords>,
      word_text<&FileOptions::hold_promise, kHoldWords>},
     {"writers", "balanced, each, node",
