@@ -121,7 +121,8 @@ TEST(Regions, BoxesAreHeldToTheShape) {
             "guard=region=0..5x*:1: it exceeds the shape 4x5 along axis 0");
   EXPECT_EQ(check("region=*x5..:1", {4, 5}),
             "guard=region=*x5..:1: it exceeds the shape 4x5 along axis 1");
-  EXPECT_EQ(check("region=*:1", {4, 5}), "guard=region=*:1: it has 1 axes, the dataset is 4x5");
+  EXPECT_EQ(check("region=*:1", {4, 5}),
+            "guard=region=*:1: it has 1 axes, the dataset has shape 4x5");
   EXPECT_EQ(check("region=9..12x*:1", {4, 5}, 1), "");  // The dimension may grow.
   EXPECT_NE(check("region=9..12x5..6:1", {4, 5}, 1), "");
 }
