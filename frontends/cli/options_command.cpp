@@ -66,8 +66,7 @@ std::string all_options_text() {
   text += "\nOptions of a field; in a file's options, the defaults of all its fields\n";
   for (const auto& entry : field_option_table()) text += entry_text(entry);
   return text + "\n" + codec_text("") +
-         "\n'tailrace options NAME' shows one option in detail; docs/options.md has the complete "
-         "table.\n";
+         "\n'tailrace options NAME' shows one option in detail; docs/options.md lists all.\n";
 }
 
 }  // namespace

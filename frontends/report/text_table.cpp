@@ -118,11 +118,21 @@ TextTable::Widths TextTable::natural_widths() const {
 }
 
 TextTable::Widths TextTable::narrowed(Widths widths, const TextRoom& room) const {
+  Widths least(columns_.size(), 0);
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    if (columns_[c].least_width == 0) continue;
+    const auto [upper, lower] = heading_lines(columns_[c].heading);
+    least[c] = std::max({columns_[c].least_width, display_width(upper), display_width(lower)});
+    if (room.may_leave_out) continue;
+    for (const auto& row : rows_) {  // Programs read a pipe: no word is broken.
+      std::istringstream words(c < row.size() ? row[c] : std::string());
+      for (std::string word; words >> word;) least[c] = std::max(least[c], display_width(word));
+    }
+  }
   while (total_width(widths) > room.table) {
     std::size_t widest = columns_.size();
     for (std::size_t c = 0; c < columns_.size(); ++c) {
-      const std::size_t least = columns_[c].least_width;
-      if (least == 0 || widths[c] <= least) continue;
+      if (least[c] == 0 || widths[c] <= least[c]) continue;
       if (widest == columns_.size() || widths[c] > widths[widest]) widest = c;
     }
     if (widest == columns_.size()) break;

@@ -4,7 +4,7 @@
 // applied only as far as needed; step 2 needs may_leave_out:
 //
 // 1. Cells that may be wrapped continue below, broken at spaces, else behind '/', '_', ',' or '.'.
-//    The widest column comes first.
+//    The widest column comes first. Words are broken only with may_leave_out.
 // 2. Columns that may be left out are dropped, and a line below the table names them.
 // 3. The remaining columns continue in another table below, with the same rows and the same first
 //    column.

@@ -209,6 +209,17 @@ Result<PaperFigure> compute_figure(unsigned number, const SimulatePlan& asked) {
   }
 }
 
+namespace {
+
+/// A heading broken at the space nearest to its middle.
+std::string in_two_lines(std::string heading) {
+  const std::size_t space = heading.find(' ', heading.size() / 2);
+  if (space != std::string::npos) heading[space] = '\n';
+  return heading;
+}
+
+}  // namespace
+
 std::string figure_table(const PaperFigure& figure) {
   std::string text = wrapped(figure.title, 2) + "\n";
   std::string said;
@@ -217,7 +228,8 @@ std::string figure_table(const PaperFigure& figure) {
     if (figure.settings[p] != said) text += "\n" + figure.settings[p];
     said = figure.settings[p];
     text += "\n" + wrapped(panel.title + "; " + panel.y_label, 2) + "\n";
-    std::vector<TableColumn> columns = {{.heading = panel.x_label, .least_width = 12}};
+    std::vector<TableColumn> columns = {
+        {.heading = in_two_lines(panel.x_label), .least_width = 12}};
     for (const double x : panel.series.front().x) {
       columns.push_back({.heading = fmt::format("{:g}", x), .right = true});
     }

@@ -477,7 +477,7 @@ Status Concatenation::finish() {
                                   " are not in the output");
       }
       if (inputs_.n_with_bytes_behind() > 0) {
-        report_.remarks.push_back("the bytes after the end of the HDF5 data of " +
+        report_.remarks.push_back("the bytes behind the end of the HDF5 file of " +
                                   counted(inputs_.n_with_bytes_behind(), "input") +
                                   " are not in the output");
       }

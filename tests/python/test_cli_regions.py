@@ -91,7 +91,7 @@ def test_verify_counts_what_a_region_breaks(tmp_path):
     for text, why in (("region=/gone:0.002", 'dataset of numbers "/gone" does not exist'),
                       ("region=/u:0.002", "a mask must have integers, found f32"),
                       ("region=/other:0.002", "the mask has shape 59x70, the field 60x70"),
-                      ("region=*:0.002", "it has 1 axes, the dataset is 60x70"),
+                      ("region=*:0.002", "it has 1 axes, the dataset has shape 60x70"),
                       ("region=9..x..4x*:0.1+region=/gone:1", "it has 3 axes"),
                       ("region=0..4:x", "has no guards that can be checked")):
         claim(target, "u", text)

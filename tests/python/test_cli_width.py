@@ -26,7 +26,8 @@ GROUP = "simulation/output/native_fields"
 NAME = "baryon_density_of_the_gas_phase_in_code_units"
 VERBS = ["repack", "concat", "export", "verify", "info", "recover", "options", "filter-args",
          "train-book", "profile", "schedule", "simulate"]
-WITHOUT_WIDTH = {name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"}
+WITHOUT_WIDTH = {**{name: value for name, value in ENVIRONMENT.items() if name != "COLUMNS"},
+                 "NO_COLOR": "1"}
 BENCH = pathlib.Path(os.environ.get("TAILRACE", "")).parent / "tailrace-bench"
 
 

@@ -205,7 +205,7 @@ def test_levels_by_name(cube, tmp_path):
     tailrace("export", cube, "-o", tmp_path / "u.npy", "--level", "2", ranks=2)
     np.testing.assert_array_equal(np.load(tmp_path / "u.npy"), whole[::4, ::4, ::4])
     both = ["--level", "1", "--slab", ":,:,:"]
-    for words, say in ((["--level", "17"], "0 to 16"), (both, "give one")):
+    for words, say in ((["--level", "17"], "0 to 16"), (both, "cannot be combined")):
         done = tailrace("export", cube, "-o", tmp_path / "no.npy", *words, code=2)
         assert say in done.stderr
 

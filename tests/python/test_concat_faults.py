@@ -475,7 +475,7 @@ def test_kill_leaves_the_old_file(ranks, tmp_path, large):
 
 
 def test_help():
-    text = tailrace("concat", "--help").stdout
+    text = tailrace("concat", "--help-all").stdout
     assert text.index("Examples:") < text.index("Usage:")
     assert max(map(len, text.splitlines())) <= 100
     for option in ("--list", "--append", "--resume", "--key", "--level", "--codec", "--chunk",

@@ -138,7 +138,7 @@ def test_chunks_as_they_are_stored(tmp_path, ranks):
             assert kept <= set(attributes(target, name)), name
     assert_front(tmp_path / "front.h5")
     done = tailrace("repack", stored, "-o", target, "--as-stored", "--cloud", "--force", code=2)
-    assert "give one" in own_lines(done.stderr)[0]
+    assert "cannot be combined" in own_lines(done.stderr)[0]
     done = tailrace("repack", stored, "-o", target, "--as-stored", "--chunk", "1MiB", "--force",
                     code=2)
     assert "cannot be combined with --chunk" in own_lines(done.stderr)[0]

@@ -184,7 +184,7 @@ def test_an_index_that_is_all_but_empty(tmp_path):
     for words in (["info", source], ["repack", source, "-o", target], ["verify", source, source],
                   ["concat", source, twin(source), "-o", target]):
         code = 3 if words[0] == "info" else 2
-        assert "an index of 1073741824 places" in bounded(*words, codes=(code,)).stderr, words
+        assert "a chunk index of 1073741824 entries" in bounded(*words, codes=(code,)).stderr, words
     bounded("recover", source)
 
 

@@ -369,7 +369,7 @@ def test_what_is_not_served_says_so(tmp_path):
     """Once by name on stderr, and with an error code: never the real library with our numbers."""
     done = run([built("bin", "pnetcdf", "open_any_relinked"), tmp_path / "new.nc", "new"], 1)
     assert done.stdout.count("NC_ENOTSUPPORT") == 2
-    assert done.stderr.count("ncmpi_inq_varoffset is not served") == 1
+    assert done.stderr.count("ncmpi_inq_varoffset is not supported") == 1
     assert "NC_EEDGE" in done.stdout
     assert 'vard: the filetype exceeds variable "v"' in done.stderr
 

@@ -424,7 +424,7 @@ def test_a_file_that_shares_chunks_without_saying_so_is_not_changed(tmp_path):
 
 
 @pytest.mark.parametrize("wrong, kind, words", [
-    (dict(name="a", dims="x", dtype="f4"), KeyError, "no dimension 'x'"),
+    (dict(name="a", dims="x", dtype="f4"), KeyError, "dimension 'x' does not exist"),
     (dict(name="a", dims=(), data=FIELD), ValueError, "0 dimensions"),
     (dict(name="a"), ValueError, "dtype or data"),
     (dict(name="a", dtype="c16"), NotImplementedError, "complex128"),

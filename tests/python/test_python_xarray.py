@@ -145,7 +145,7 @@ def test_dask_arrays_are_stored_piece_by_piece(tmp_path):
 def test_what_is_refused(path, tmp_path):
     with pytest.raises(ValueError, match="encoding names"):
         tailrace.write_dataset(xr.Dataset(), tmp_path / "out.nc", encoding={"u": {}})
-    with pytest.raises(ValueError, match="no group"):
+    with pytest.raises(ValueError, match="is not a group"):
         xr.open_dataset(path, engine="tailrace", group="t")
     with pytest.raises(FileNotFoundError):
         xr.open_dataset(tmp_path / "none.nc", engine="tailrace")

@@ -227,7 +227,7 @@ REFUSED = [
     (["x.json", "--random", "n=3"], "either an INSTANCE or --random"),
     (["/no_such_file.json"], "/no_such_file.json"),
     (["--random", "n=many"], "n must be a number"),
-    (["--random", "jobs=3"], 'no key "jobs"'),
+    (["--random", "jobs=3"], 'unknown key "jobs"'),
     (["--random", "n=3,main-share=1"], "main-share must be a number"),
     (["--random", "n=3", "--scheduler", "best"], "best"),
     (["--random", "n=3", "--exact", "gurobi"], "ilp, cp-sat"),

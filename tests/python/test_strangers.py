@@ -130,7 +130,7 @@ KINDS = {
     "named types become plain types": named_type_of,
     "compact datasets (values in the object header)":
         lambda dataset: layout_of(dataset) == h5py.h5d.COMPACT,
-    "space for chunks is not allocated before":
+    "chunks are not allocated before":
         lambda dataset: allocated_of(dataset) in (h5py.h5d.ALLOC_TIME_EARLY,
                                                   h5py.h5d.ALLOC_TIME_LATE),
 }

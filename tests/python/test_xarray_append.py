@@ -281,7 +281,7 @@ def test_regions_equal_what_was_one_before(tmp_path):
             (whole, {"time": slice(0, 12)}, ValueError, "drop_vars"),
             (moving.rename(t="w"), {"time": slice(0, 12)}, ValueError, "no variable 'w'"),
             (moving.assign_coords(time=TIMES + np.timedelta64(1, "h")), "auto", ValueError,
-             "follow")):
+             "not contiguous")):
         with pytest.raises(kind, match=words) as failure:
             tailrace.write_dataset(given, target, region=region)
         refused_in_words(failure.value)

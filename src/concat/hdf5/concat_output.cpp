@@ -213,9 +213,9 @@ void Hdf5ConcatOutput::tell_of_changes() {
     if (!paths.empty()) lines_.push_back(what + first_names_text(paths, names_in_sentence));
   };
   tell("datasets without chunks get some, so that they can grow: ", once_plain_);
-  tell("space for chunks is not allocated before they are written: ", once_allocated_);
-  tell("chunks at the edges are filtered like all others: ", once_plain_edges_);
-  tell("datasets that were never written get their space, with fill values: ", once_unwritten_);
+  tell("chunks are not allocated before they are written: ", once_allocated_);
+  tell("partial edge chunks are filtered like all others: ", once_plain_edges_);
+  tell("datasets that were never written are stored with fill values: ", once_unwritten_);
   tell("the numbers from which on attributes lie in a heap are Tailrace's own: ", once_own_form_);
 }
 
