@@ -1,4 +1,6 @@
-"""Files with attributes that cannot be read: nothing else of them is lost, and it is said."""
+"""Files with parts that cannot be read, or stored: nothing else of them is lost, and it is said."""
+
+import pathlib
 
 import h5py
 import numpy as np
@@ -79,3 +81,32 @@ def test_a_file_open_many_times_gives_its_texts(tmp_path):
         else:
             assert files[random.randrange(len(files))]["name"][3] == "row 3"
     """)
+
+
+@pytest.mark.parametrize("way", ["close", "write_dataset"])
+def test_an_older_file_stays_if_a_variable_cannot_be_stored_at_close(tmp_path, way):
+    path = tmp_path / "file.nc"
+    older = np.arange(24.0)
+    with tailrace.open(path, "w") as file:
+        file.create_variable("older", ("x",), data=older)
+    swamped = np.linspace(0, 1, 4000).astype("f4")
+    swamped[::100] = -1e10  # An undeclared fill value, which widens rel=.
+    with pytest.raises(Exception, match=r"is unchanged, and all other variables are in .*partial"):
+        if way == "write_dataset":
+            import xarray as xr
+            dataset = xr.Dataset({"good": ("x", older), "bad": ("y", swamped)})
+            tailrace.write_dataset(dataset, path, encoding={"bad": {"codec": "trz", "rel": 1e-3}})
+        else:
+            file = tailrace.open(path, "w")
+            file.create_variable("good", ("x",), data=older)
+            file.create_variable("bad", ("y",), data=swamped, codec="trz", rel=1e-3)
+            file.close()
+    with h5py.File(path) as file:
+        assert list(file)[:1] == ["older"] and (file["older"][:] == older).all()
+    with h5py.File(f"{path}.partial") as file:
+        assert (file["good"][:] == older).all() and "bad" not in file
+    with tailrace.open(path, "w") as file:  # The next file replaces both.
+        file.create_variable("newer", ("x",), data=older)
+    with h5py.File(path) as file:
+        assert "newer" in file and "older" not in file
+    assert not pathlib.Path(f"{path}.partial").exists()
