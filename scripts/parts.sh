@@ -199,5 +199,5 @@ unit_tests_of() {
 check_format() {
   git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | xargs clang-format-14 --dry-run -Werror &&
     echo "format: $(git ls-files '*.c' '*.cpp' '*.h' '*.hpp' | wc -l) files are clean" &&
-    scripts/prose && scripts/messages --check
+    scripts/prose
 }

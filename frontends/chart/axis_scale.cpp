@@ -173,7 +173,7 @@ AxisScale fit_axis(const Axis& axis, const DataRange& data, std::size_t n_labels
   if (!axis.logarithmic && !least_given && scale.least > 0 && scale.least <= scale.greatest / 4) {
     scale.least = 0;
   }
-  // In a narrower interval, rounding would make the count of steps meaningless.
+  // Rounding would make the count of steps meaningless in a narrower interval.
   const double size = std::max(std::abs(scale.least), std::abs(scale.greatest));
   if (!(scale.greatest - scale.least > 1e-12 * size)) {
     if (greatest_given && !least_given) scale.least = scale.greatest;

@@ -368,7 +368,7 @@ void end_all_by_force(const std::function<void(bool speaks, const std::string& n
     const bool speaks = session->array->comm().is_root();
     const std::string name = session->name;
     const bool closed = session->closed;
-    // For a closed session, all ranks have already met to close it.
+    // All ranks have already met to close a closed session.
     const Status met = closed ? Status() : session->array->meet_to_close();
     const Status ended = end_session(*session);
     if (!closed || !ended.ok()) tell(speaks, name, closed, met.ok() ? ended : met);

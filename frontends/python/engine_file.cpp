@@ -135,7 +135,7 @@ Result<std::vector<std::string>> EngineFile::remarks() {
   for (const std::string& remark : model_now().remarks) {
     remarks.push_back(std::string(path_).append(": ").append(remark));
   }
-  // For example, a lock of a dead job that was taken over.
+  // A remark is, for example, that the lock of a dead job was taken over.
   if (array_ != nullptr && !array_->remark().empty()) remarks.push_back(array_->remark());
   return remarks;
 }

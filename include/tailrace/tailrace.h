@@ -485,7 +485,7 @@ typedef struct tailrace_step_report {
  * the file; with fsync=on it is also on stable storage. On failure, nothing of the step is in the
  * file, and its puts, fields and attributes are dropped. Over-time fields that an earlier step has
  * written stay defined, and the file remains usable.
- * In the modes async and in_situ the call first finishes the data writes of the previous step, then
+ * The call first finishes the data writes of the previous step in the modes async and in_situ, then
  * hands the new step over. The report and any error are those of the previous step (NULL if it does
  * not exist). After a failure both steps are dropped. The metadata of the previous step are written
  * while the program continues. That step is committed for certain when the next end_step, wait or

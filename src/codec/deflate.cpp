@@ -222,7 +222,7 @@ std::uint32_t swap_halves(std::uint32_t sum) {
 }  // namespace
 
 std::uint32_t fletcher32(std::span<const std::byte> bytes) {
-  // In a block of n words w the first sum grows by the sum of w. The second grows by n times the
+  // The first sum grows by the sum of w in a block of n words w. The second grows by n times the
   // first and by the sum of (n - i) w[i]. 1024 words keep that below 2^36.
   constexpr std::size_t words_per_block = 1024;
   std::uint64_t first = 0;

@@ -283,7 +283,7 @@ Status Concatenation::open_file() {
       std::min(request_.options.write_buffer_bytes,
                std::max<std::uint64_t>(request_.options.memory_bytes / 16, 64U << 10));
   lane.dense = request_.options.field_defaults.layout == "dense";
-  // With shared chunks a later append would change all chunks at the same address.
+  // A later append would change all chunks that share an address.
   lane.dedup = request_.dedup && done[1] == 0;
   if (request_.dedup && !lane.dedup && comm_.is_root()) {
     report_.remarks.push_back("--dedup has no effect: the file was created without it");

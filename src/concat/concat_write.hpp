@@ -1,7 +1,7 @@
 // ConcatWriteLane: writes the chunks of a concatenation over a rank's I/O lane.
 //
-// With layout claimed, chunks go to the I/O lane immediately; it claims addresses for all that
-// wait. With layout dense, chunks wait for the end of the round; a prefix sum over the ranks gives
+// Layout claimed: chunks go to the I/O lane immediately; it claims addresses for all that wait.
+// Layout dense: chunks wait for the end of the round; a prefix sum over the ranks gives
 // them addresses in the order of the line, without gaps. Small encoded chunks that are equal can be
 // stored once: the first is written, and the others are listed with its address. This excludes
 // datasets without filters, whose chunks HDF5 changes in place.

@@ -301,7 +301,7 @@ std::unique_ptr<InputFile> make_flat_input(std::string format, std::shared_ptr<I
   field.stored_bytes = bytes->file_bytes() - facts.data_address;
   StridedArray array;
   array.address = facts.data_address;
-  // With at most one dimension, both orders are the same.
+  // Both orders are the same for at most one dimension.
   const bool transpose = facts.fortran_order && facts.shape.size() > 1;
   array.shape = transpose ? reversed(facts.shape) : facts.shape;
   array.element_bytes = dtype_bytes(facts.dtype);

@@ -7,7 +7,7 @@
 // arena. A full arena continues at the tail. Chunks with an address (all other layouts) are joined
 // with the neighbours that directly follow them.
 //
-// In mode in_situ the lane yields to the application. It starts no write while the application uses
+// The lane yields to the application in mode in_situ. It starts no write while the application uses
 // the lane, and none that would last until the application is expected to use it. It stops yielding
 // when a caller waits for the step.
 //

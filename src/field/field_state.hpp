@@ -80,7 +80,7 @@ struct LearnedField {
 ///                       |                         |
 ///                       '-- the step fails -------'--> retired: its path is free again
 ///
-/// A field whose steps are gathered (write/gathering_writer) stays `waiting` until enough of its
+/// A field whose steps are gathered (write/gathered_steps) stays `waiting` until enough of its
 /// steps have arrived. If that step fails, the field returns to `waiting`.
 enum class FieldLife : std::uint8_t { waiting, defined, under_way, in_file, retired };
 

@@ -4,7 +4,7 @@
 //  call --> find the caller's HDF5 --> served, once it has opened a file by MPI: Tailrace's call
 //                                  +-> else: that HDF5's own call
 //
-// In symbol lookup, a preloaded library's dependencies precede private libraries that a program
+// Symbol lookup visits a preloaded library's dependencies before private libraries that a program
 // loads later. Python modules with HDF5s of their own are an example. So the serving library, which
 // needs an HDF5, is loaded only when an HDF5 that it was compiled for creates or opens a file. It
 // is loaded with RTLD_LOCAL (docs/adr/0020-one-hdf5-preloaded.md). A call belongs to the HDF5 that

@@ -270,7 +270,7 @@ std::vector<Variable> define(int ncid, const Case& made) {
                           static_cast<int>(dimensions.size()), dimensions.data(), &variable.id),
             name.c_str());
       check(ncmpi_put_att_text(ncid, variable.id, "units", 1, "1"), "units");
-      // With fill values, unwritten elements are not zero and can be detected.
+      // Fill values make unwritten elements detectable: they are not zero.
       check(ncmpi_def_var_fill(ncid, variable.id, 0, nullptr), "fill");
       variables.push_back(variable);
     }

@@ -18,9 +18,10 @@ namespace tailrace {
 
 // --- Comparison and text of elements of any HDF5 type.
 //
-// For `tailrace verify --concat`. Elements of plain types are compared as bytes, so that NaN equals
-// the same NaN. Strings and sequences of variable length are compared by content, object references
-// by the path that they lead to, since addresses differ between files. Callers hold an Hdf5Scope.
+// Used by `tailrace verify --concat`. Elements of plain types are compared as bytes, so that NaN
+// equals the same NaN. Strings and sequences of variable length are compared by content, object
+// references by the path that they lead to, since addresses differ between files. Callers hold an
+// Hdf5Scope.
 
 /// Unique names of a file's objects. An object with several hard links is named by the first path
 /// in name order. HDF5 would walk the file for each reference, and find another path in each file.

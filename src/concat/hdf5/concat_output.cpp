@@ -2,8 +2,8 @@
 //
 //   create / resume / append -> (place | copy_rows | copy_whole, Hdf5File::commit)* -> finish
 //
-// With tens of thousands of small datasets the cost is in HDF5's calls, not in the bytes, so
-// nothing is requested twice. The first input is listed once, and its datasets are opened again
+// HDF5's calls cost more than the bytes of tens of thousands of small datasets, so nothing is
+// requested twice. The first input is listed once, and its datasets are opened again
 // only if they have attributes. Types and creation property lists are made once for all similar
 // datasets. Datasets are created in an open group, not by a path from the root.
 //
