@@ -13,7 +13,6 @@
 #include <memory>
 #include <vector>
 
-#include "core/environment.hpp"
 #include "core/utf8.hpp"
 #include "hdf5/recover.hpp"
 #include "help_formatter.hpp"
@@ -107,14 +106,6 @@ void help_option(CLI::App* app, std::initializer_list<const char*> first) {
   app->set_help_all_flag("--help-all", "Print every option and exit.")->group("Reports");
   const auto formatter = std::dynamic_pointer_cast<HelpFormatter>(app->get_formatter());
   if (formatter != nullptr && first.size() > 0) formatter->show_first(app, first);
-}
-
-bool is_later_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    const char* text = environment_variable(name);
-    if (text != nullptr) return std::string(text) != "0";
-  }
-  return false;
 }
 
 int run_program(const Program& program, int argc, char** argv) {

@@ -33,7 +33,4 @@ int run_program(const Program& program, int argc, char** argv);
 /// parser, so that they agree with --help. Not collective. @error io_error
 Status write_shell_pages(const CLI::App& app, const std::string& folder);
 
-/// True if a launcher started this process, and not as its first: such a process stays silent.
-bool is_later_rank();
-
 }  // namespace tailrace::cli

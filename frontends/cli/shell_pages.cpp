@@ -4,7 +4,6 @@
 
 #include <array>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <utility>
 
@@ -362,10 +361,9 @@ std::string fish_completions(const std::vector<CommandPage>& pages) {
 }
 
 Status write_text(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  file.close();
-  return file ? Status() : Status(Code::io_error, "cannot write " + path);
+  ReportFile file;
+  TAILRACE_TRY(file.open(path, true));
+  return file.finish(text);
 }
 
 }  // namespace

@@ -74,16 +74,6 @@ namespace {
 
 bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }
 
-/// Byte position of the character number `n_characters`.
-std::size_t byte_of_character(std::string_view text, std::size_t n_characters) {
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (starts_character(text[at]) && n_characters-- == 0) break;
-    ++at;
-  }
-  return at;
-}
-
 }  // namespace
 
 TextRoom& text_room() {
@@ -123,6 +113,15 @@ std::string fitted(std::string_view text, std::size_t taken) {
 
 std::size_t display_width(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character));
+}
+
+std::size_t byte_of_character(std::string_view text, std::size_t n_characters) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    if (starts_character(text[at]) && n_characters-- == 0) break;
+    ++at;
+  }
+  return at;
 }
 
 std::string shorten_middle(std::string_view text, std::size_t width) {

@@ -49,6 +49,8 @@ TextRoom room_of(int descriptor);
 std::string fitted(std::string_view text, std::size_t taken);
 /// Columns that printable UTF-8 text occupies.
 std::size_t display_width(std::string_view text);
+/// Byte position of character number `n_characters`, from 0; the length if there are fewer.
+std::size_t byte_of_character(std::string_view text, std::size_t n_characters);
 /// The sentence, broken at spaces into lines of at most `width` columns; 0: the width of
 /// text_room(), which may be unlimited. Later lines are indented by `indent` spaces; the first line
 /// starts in column `first_column`. The sentence is made printable first, which escapes its

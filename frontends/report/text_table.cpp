@@ -46,23 +46,19 @@ bool take_mark(std::string_view& heading, TableColumn& column) {
   return true;
 }
 
-/// A word in parts of at most `width` columns, broken behind a separator, else anywhere.
+/// True if a word may be broken before byte `at`: behind a separator, but not within a number.
+bool may_break(std::string_view word, std::size_t at) {
+  const bool in_number = word[at - 1] == '.' && at < word.size() && is_digit(word[at]);
+  return !in_number && std::string_view("/_,.").find(word[at - 1]) != std::string_view::npos;
+}
+
+/// Append a word in parts of at most `width` columns, broken behind a separator, else anywhere.
 void break_word(std::string_view word, std::size_t width, std::vector<std::string>& lines) {
   while (display_width(word) > width) {
-    std::size_t end = 0;        // Bytes that fit,
-    std::size_t separator = 0;  // and of those, up to behind the last separator.
-    while (end < word.size()) {
-      std::size_t next = end + 1;
-      while (next < word.size() && (static_cast<unsigned char>(word[next]) & 0xC0) == 0x80) ++next;
-      if (display_width(word.substr(0, next)) > width) break;
-      end = next;
-      // Not within a number: abs=0.001 stays whole, if it can.
-      const bool in_number = end < word.size() && is_digit(word[end]) && word[end - 1] == '.';
-      if (!in_number && std::string_view("/_,.").find(word[end - 1]) != std::string_view::npos) {
-        separator = end;
-      }
-    }
-    const std::size_t part = separator > 0 ? separator : std::max<std::size_t>(end, 1);
+    const std::size_t end = byte_of_character(word, width);
+    std::size_t part = end;
+    while (part > 0 && !may_break(word, part)) --part;
+    if (part == 0) part = end;
     lines.emplace_back(word.substr(0, part));
     word.remove_prefix(part);
   }

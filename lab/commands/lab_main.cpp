@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "core/environment.hpp"
 #include "lab_commands.hpp"
 #include "program.hpp"
 
@@ -28,6 +29,15 @@ Examples:
   tailrace-lab train-book step.h5 --only density --bound rel=1e-4 -o density.book
   mpiexec -n 2 tailrace-lab bench --workload nyx
 )";
+
+/// True if a launcher started this process, and not as its first: such a process stays silent.
+bool is_later_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    const char* text = environment_variable(name);
+    if (text != nullptr) return std::string(text) != "0";
+  }
+  return false;
+}
 
 /// Replace this process by tailrace-bench, a separate program because it links the parallel HDF5.
 /// Never returns. Call before MPI_Init: a process image can initialize MPI only once.

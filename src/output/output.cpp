@@ -282,7 +282,10 @@ Status Output::commit_at_root() {
 bool Output::keep_older_file() {
   if (in_place_) return false;
   std::uint64_t exists[] = {0};
-  if (comm_->is_root()) exists[0] = ::access(path_.c_str(), F_OK) == 0 ? 1 : 0;
+  if (comm_->is_root()) {
+    const Result<FileIdentity> older = FileIdentity::of(path_);
+    exists[0] = !older.ok() || older->known() ? 1 : 0;  // If in doubt, replace nothing.
+  }
   comm_->allreduce(exists, Reduction::max);
   keeps_older_ = exists[0] != 0;
   return keeps_older_;

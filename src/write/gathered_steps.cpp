@@ -45,9 +45,10 @@ std::vector<Box> boxes_of(std::span<const PutRecord> puts) {
 
 std::uint64_t GatheredSteps::steps_in_chunk(const FieldDefinition& definition) {
   const std::optional<Shape>& chunk = definition.options.chunk_shape;
-  if (!definition.options.over_time || definition.as_stored != nullptr || !chunk) return 1;
-  const bool has_time = chunk->size() == definition.shape.size() + 1 && n_elements(*chunk) > 0;
-  return has_time ? chunk->front() : 1;
+  if (!definition.options.over_time || definition.as_stored != nullptr || !chunk) return 0;
+  const bool has_time = chunk->size() == definition.shape.size() + 1 &&
+                        (n_elements(*chunk) > 0 || chunk->front() == 1);
+  return has_time ? chunk->front() : 0;
 }
 
 Result<std::size_t> GatheredSteps::define(

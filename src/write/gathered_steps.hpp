@@ -39,8 +39,8 @@ class GatheredSteps {
   GatheredSteps(StepRecord& record, const FileOptions& options)
       : record_(record), options_(options) {}
 
-  /// Number of steps in a chunk: more than 1 for a field over time whose chunk shape has one extent
-  /// more than the field.
+  /// First extent of the chunk shape, if the field is over time and its chunk shape has one extent
+  /// more than the field: the number of steps in a chunk. 0: the chunk shape has no such extent.
   static std::uint64_t steps_in_chunk(const FieldDefinition& definition);
   /// Define a field with entries of `n_steps` steps. @param define_entry  defines the entries.
   Result<std::size_t> define(

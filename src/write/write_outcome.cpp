@@ -102,11 +102,9 @@ Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
     return gathered_.define(definition, n_steps,
                             [this](const FieldDefinition& entry) { return define_entry(entry); });
   }
+  if (n_steps == 0) return define_entry(definition);
   FieldDefinition plain = definition;
-  std::optional<Shape>& chunk = plain.options.chunk_shape;
-  const bool has_time = plain.options.over_time && plain.as_stored == nullptr && chunk &&
-                        chunk->size() == plain.shape.size() + 1 && chunk->front() == 1;
-  if (has_time) chunk->erase(chunk->begin());
+  plain.options.chunk_shape->erase(plain.options.chunk_shape->begin());
   return define_entry(plain);
 }
 
