@@ -70,6 +70,7 @@ file(GLOB serial_sources CONFIGURE_DEPENDS "${serial_folder}/*.cpp"
      "${PROJECT_SOURCE_DIR}/src/policy/*.cpp")
 tailrace_codec_library(tailrace_hdf5_serial_objects
                        ${serial_sources}
+                       "${PROJECT_SOURCE_DIR}/src/chunk/chunk_cache.cpp"
                        "${PROJECT_SOURCE_DIR}/src/exec/thread_team.cpp")
 target_include_directories(tailrace_hdf5_serial_objects PRIVATE
                            "${PROJECT_SOURCE_DIR}/frontends" "${generated}")

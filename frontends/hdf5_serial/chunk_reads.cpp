@@ -11,9 +11,6 @@
 namespace tailrace::hdf5_serial {
 namespace {
 
-/// Limit of cached decoded chunks of all datasets: twice a row of 64 chunks of 1 MiB.
-constexpr std::uint64_t kDecodedBytesMax = 128U << 20;
-
 /// Advance to the next grid position in row-major order. @returns false at the end
 bool step(Shape& place, const Shape& n_per_dimension) {
   for (std::size_t d = place.size(); d-- > 0;) {
@@ -27,7 +24,6 @@ bool step(Shape& place, const Shape& n_per_dimension) {
 
 std::optional<herr_t> InterceptedDatasets::read(const Transfer& transfer, void* values) {
   const QuietHdf5 quiet(hdf5_);
-  ++n_calls_;
   InterceptedDataset& dataset = dataset_of(transfer.dataset);
   const bool concerned = dataset.is_virtual || !dataset.staged.empty();
   if (concerned && !flush()) return -1;
@@ -72,11 +68,9 @@ bool InterceptedDatasets::read_slab(InterceptedDataset& dataset, const Slab& sla
     const std::uint64_t n = part.slab.n_elements();
     if (n == 0 || !ok) return;
     last = place;
-    const auto kept = dataset.decoded.find(place);
-    if (kept != dataset.decoded.end()) {
-      kept->second.last_use = n_calls_;
-      gather_part(part, box_of(dataset.chunk_shape, place), kept->second.values.data(), slab,
-                  values, dataset.element_bytes);
+    if (const ChunkCache::Entry kept = decoded_.find(dataset.key(place))) {
+      gather_part(part, box_of(dataset.chunk_shape, place), kept->values.data(), slab, values,
+                  dataset.element_bytes);
       return;
     }
     batch.push_back({.place = place,
@@ -100,13 +94,13 @@ bool InterceptedDatasets::read_slab(InterceptedDataset& dataset, const Slab& sla
 void InterceptedDatasets::read_ahead(InterceptedDataset& dataset, std::vector<Incoming>& batch) {
   const std::size_t n_wanted = 2 * team_.n_threads();
   if (batch.front().place != dataset.expected ||
-      n_wanted * dataset.chunk_bytes() > kDecodedBytesMax / 2) {
+      n_wanted * dataset.chunk_bytes() > decoded_.bytes_max() / 2) {
     return;
   }
   const Shape n_per_dimension = dataset.grid().n_per_dimension();
   Shape place = batch.back().place;
   while (batch.size() < n_wanted && step(place, n_per_dimension)) {
-    if (dataset.decoded.contains(place)) continue;
+    if (decoded_.holds(dataset.key(place))) continue;
     batch.push_back({.place = place,
                      .box = box_of(dataset.chunk_shape, place),
                      .keep = true,
@@ -160,49 +154,19 @@ bool InterceptedDatasets::receive(InterceptedDataset& dataset, std::vector<Incom
   if (!decoded.ok()) return false;
   for (Incoming& chunk : batch) {
     if (chunk.stored) ++report_.n_decoded;
-    if (!chunk.keep || dataset.chunk_bytes() > kDecodedBytesMax) continue;
-    make_room(dataset.chunk_bytes());
-    dataset.decoded[chunk.place] = {std::move(chunk.values), n_calls_};
-    decoded_bytes_ += dataset.chunk_bytes();
+    if (chunk.keep) decoded_.add(dataset.key(chunk.place), std::move(chunk.values));
   }
   return true;
 }
 
-/// Drop the least recently used half of the cache. Dropping single chunks would need a search for
-/// each.
-void InterceptedDatasets::make_room(std::uint64_t n_bytes) {
-  while (decoded_bytes_ > 0 && decoded_bytes_ + n_bytes > kDecodedBytesMax) {
-    std::vector<std::uint64_t> uses;
-    for (const auto& [address, known] : by_address_) {
-      const auto dataset = known.lock();
-      if (dataset == nullptr) continue;
-      for (const auto& [place, chunk] : dataset->decoded) uses.push_back(chunk.last_use);
-    }
-    if (uses.empty()) return;
-    const auto middle = uses.begin() + std::ptrdiff_t(uses.size() / 2);
-    std::ranges::nth_element(uses, middle);
-    for (const auto& [address, known] : by_address_) {
-      const auto dataset = known.lock();
-      if (dataset == nullptr) continue;
-      decoded_bytes_ -=
-          dataset->chunk_bytes() * std::erase_if(dataset->decoded, [&](const auto& entry) {
-            return entry.second.last_use <= *middle;
-          });
-    }
-  }
+void InterceptedDatasets::drop_decoded(const InterceptedDataset& dataset) {
+  decoded_.drop_field(dataset.number);
 }
 
-void InterceptedDatasets::drop_decoded(InterceptedDataset& dataset) {
-  if (!dataset.decoded.empty()) decoded_bytes_ -= dataset.decoded.size() * dataset.chunk_bytes();
-  dataset.decoded.clear();
+void InterceptedDatasets::drop_decoded(const InterceptedDataset& dataset, const Shape& place) {
+  decoded_.drop(dataset.key(place));
 }
 
-void InterceptedDatasets::drop_decoded(InterceptedDataset& dataset, const Shape& place) {
-  if (dataset.decoded.erase(place) > 0) decoded_bytes_ -= dataset.chunk_bytes();
-}
-
-void InterceptedDatasets::drop_decoded() {
-  for (const auto& [id, dataset] : by_id_) drop_decoded(*dataset);
-}
+void InterceptedDatasets::drop_decoded() { decoded_.clear(); }
 
 }  // namespace tailrace::hdf5_serial

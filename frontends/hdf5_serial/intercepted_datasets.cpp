@@ -9,7 +9,6 @@
 #include <string>
 
 #include "core/codec_registry.hpp"
-#include "core/filter_pipeline.hpp"
 #include "hdf5_serial/chunk_places.hpp"
 
 namespace tailrace::hdf5_serial {
@@ -21,6 +20,9 @@ namespace {
 constexpr std::uint64_t kStagedBytesMax = 256U << 20;
 /// Bytes of values that justify waking the helper threads: about 30 ms of deflate at level 1.
 constexpr std::uint64_t kEncodedTogetherBytes = 8U << 20;
+
+/// Limit of cached decoded chunks of all datasets: twice a row of 64 chunks of 1 MiB.
+constexpr std::uint64_t kDecodedBytesMax = 128U << 20;
 
 /// Values of H5F_ACC_SWMR_WRITE and SWMR_READ, like access_to_write.
 constexpr unsigned kAccessWithOthers = 0x20 | 0x40;
@@ -35,25 +37,12 @@ bool stands_alone(H5T_class_t kind) {
 /// Bytes that a call with another memory type gathers and converts together.
 constexpr std::uint64_t kConvertedTogetherBytes = 64U << 20;
 
-/// Build a codec from Tailrace's stages for a pipeline; null if one is missing.
-std::unique_ptr<Codec> codec_of(const std::vector<FilterSpec>& filters, std::uint64_t element_bytes,
-                                std::uint64_t chunk_bytes) {
-  std::vector<std::unique_ptr<FilterStage>> stages;
-  bool lossy = false;
-  for (const FilterSpec& filter : filters) {
-    const CodecEntry* const entry = find_filter(filter.filter_id);
-    if (entry == nullptr || entry->stage == nullptr) return nullptr;
-    Result<std::unique_ptr<FilterStage>> stage = entry->stage(filter, element_bytes, chunk_bytes);
-    if (!stage.ok() || *stage == nullptr) return nullptr;
-    lossy = lossy || (*stage)->lossy();
-    stages.push_back(std::move(*stage));
-  }
-  return make_pipeline_codec({.name = "stored", .lossy = lossy}, chunk_bytes, std::move(stages));
-}
-
 }  // namespace
 
 // --- Selection of datasets and calls.
+
+InterceptedDatasets::InterceptedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads)
+    : hdf5_(hdf5), team_(n_threads), decoded_(kDecodedBytesMax), asked_(hdf5) {}
 
 InterceptedDataset& InterceptedDatasets::dataset_of(hid_t id) {
   const auto known = by_id_.find(id);
@@ -75,6 +64,7 @@ InterceptedDataset& InterceptedDatasets::dataset_of(hid_t id) {
 
 void InterceptedDatasets::look_at(hid_t id, const H5O_info_t& info, InterceptedDataset& dataset) {
   dataset.id = id;
+  dataset.number = ++n_inspected_;
   const hid_t creation = hdf5_.H5Dget_create_plist(id);
   if (creation < 0) return;
   dataset.is_virtual = hdf5_.H5Pget_layout(creation) == H5D_VIRTUAL;
@@ -147,7 +137,7 @@ bool InterceptedDatasets::look_at_pipeline(hid_t creation, InterceptedDataset& d
     }
     dataset.fill_is_known = fill_time != H5D_FILL_TIME_NEVER;
   }
-  dataset.codec = codec_of(filters, dataset.element_bytes, dataset.chunk_bytes());
+  dataset.codec = make_own_stored_codec(filters, dataset.element_bytes, dataset.chunk_bytes());
   return dataset.codec != nullptr;
 }
 
@@ -160,6 +150,8 @@ bool InterceptedDatasets::take_extents(InterceptedDataset& dataset) {
       hdf5_.H5Sget_simple_extent_ndims(space) == int(extents.size()) &&
       hdf5_.H5Sget_simple_extent_dims(space, extents.data(), most.data()) == int(extents.size());
   hdf5_.H5Sclose(space);
+  // Numbers of chunks, by which decoded ones are cached, depend on the extents.
+  if (!std::ranges::equal(dataset.extents, extents)) drop_decoded(dataset);
   dataset.extents.assign(extents.begin(), extents.end());
   dataset.most.assign(most.begin(), most.end());
   return same_rank;
@@ -273,7 +265,6 @@ bool InterceptedDatasets::forget_all() {
 
 std::optional<herr_t> InterceptedDatasets::write(const Transfer& transfer, const void* values) {
   const QuietHdf5 quiet(hdf5_);
-  ++n_calls_;
   InterceptedDataset& dataset = dataset_of(transfer.dataset);
   try {
     const std::optional<Selected> selected =
@@ -408,7 +399,7 @@ bool InterceptedDatasets::stage(InterceptedDataset& dataset, const Shape& place,
   const std::uint64_t n = part.slab.n_elements();
   const bool fills = n == inside.n_elements();
   const auto [at, is_new] = dataset.staged.try_emplace(place);
-  StagedChunk& chunk = at->second;
+  PartialChunk& chunk = at->second;
   if (is_new) {
     chunk.values = new_chunk(dataset.chunk_bytes(), dataset.fill_value, fills && inside == box);
     if (!chunk.values.allocated()) {
@@ -518,7 +509,7 @@ bool InterceptedDatasets::is_stored(const InterceptedDataset& dataset, const Box
 
 /// Fill in the elements that the program has not written from the file.
 bool InterceptedDatasets::complete(InterceptedDataset& dataset, const Shape& place,
-                                   StagedChunk& chunk) {
+                                   PartialChunk& chunk) {
   const std::uint64_t element_bytes = dataset.element_bytes;
   const Box box = box_of(dataset.chunk_shape, place);
   const Box inside = clipped(dataset.extents, dataset.chunk_shape, place);

@@ -29,6 +29,8 @@
 #include <utility>
 #include <vector>
 
+#include "chunk/chunk_cache.hpp"
+#include "core/chunk_key.hpp"
 #include "core/codec.hpp"
 #include "core/slab.hpp"
 #include "exec/thread_team.hpp"
@@ -40,7 +42,7 @@
 namespace tailrace::hdf5_serial {
 
 /// Chunk of which the program has written some elements. Its place in the grid is its key.
-struct StagedChunk {
+struct PartialChunk {
   Buffer values;  ///< The full chunk, prefilled with the fill value.
   /// 1 for each written element; empty if all elements within the dataset's extents are written.
   std::vector<std::byte> written;
@@ -48,14 +50,10 @@ struct StagedChunk {
   bool keeps_stored = false;    ///< Contains elements of the file's chunk.
 };
 
-struct DecodedChunk {
-  Buffer values;
-  std::uint64_t last_use = 0;  ///< Value of the call counter.
-};
-
 /// State of a dataset while the program has it open.
 struct InterceptedDataset {
   hid_t id = H5I_INVALID_HID;  ///< One of the program's ids.
+  std::size_t number = 0;      ///< Identifies it in the cache of decoded chunks.
   bool served = false;
   bool is_virtual = false;  ///< Its values are in other datasets.
   bool may_write = false;
@@ -72,13 +70,14 @@ struct InterceptedDataset {
   /// Delay its chunks until a flush, if memory permits: it may still become a scale, which is
   /// exact.
   bool may_become_scale = false;
-  std::map<Shape, StagedChunk> staged;
-  std::map<Shape, DecodedChunk> decoded;
+  std::map<Shape, PartialChunk> staged;
   /// Next chunk that a sequential reader will request; empty if unknown.
   Shape expected;
 
   std::uint64_t chunk_bytes() const { return n_elements(chunk_shape) * element_bytes; }
   ChunkGrid grid() const { return {extents, chunk_shape}; }
+  /// Name of a chunk in the cache, as long as the extents are the same.
+  ChunkKey key(const Shape& place) const { return {number, grid().index_of(place)}; }
 };
 
 /// Arguments of H5Dread and H5Dwrite.
@@ -104,8 +103,7 @@ struct SerialReport {
 
 class InterceptedDatasets {
  public:
-  InterceptedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads)
-      : hdf5_(hdf5), team_(n_threads), asked_(hdf5) {}
+  InterceptedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads);
 
   /// Requests in the program's options for its files and datasets.
   RequestedFiles& asked() { return asked_; }
@@ -147,7 +145,7 @@ class InterceptedDatasets {
     InterceptedDataset* dataset;
     Shape place;  ///< Coordinates in the grid.
     Buffer values;
-    bool keeps_stored;  ///< Same as in StagedChunk.
+    bool keeps_stored;  ///< Same as in PartialChunk.
     /// Codec within the requested bound; null: the header's filters.
     const Codec* codec = nullptr;
     std::optional<EncodedBytes> encoded = std::nullopt;
@@ -189,7 +187,7 @@ class InterceptedDatasets {
   /// after completing them.
   enum class Which { whole, waiting, all };
   bool send_staged(Which which);
-  bool complete(InterceptedDataset& dataset, const Shape& place, StagedChunk& chunk);
+  bool complete(InterceptedDataset& dataset, const Shape& place, PartialChunk& chunk);
   bool send(std::vector<Outgoing>& batch, const std::function<bool(Outgoing&)>& prepare);
   bool store(Outgoing& chunk);
   bool may_fill_up(const InterceptedDataset& dataset, const Shape& place) const;
@@ -200,10 +198,8 @@ class InterceptedDatasets {
   void read_ahead(InterceptedDataset& dataset, std::vector<Incoming>& batch);
   bool receive(InterceptedDataset& dataset, std::vector<Incoming>& batch, const Slab& slab,
                std::byte* values);
-  void make_room(std::uint64_t n_bytes);
-
-  void drop_decoded(InterceptedDataset& dataset);
-  void drop_decoded(InterceptedDataset& dataset, const Shape& place);
+  void drop_decoded(const InterceptedDataset& dataset);
+  void drop_decoded(const InterceptedDataset& dataset, const Shape& place);
   std::size_t chunks_at_once(const InterceptedDataset& dataset) const;
 
   const SerialHdf5& hdf5_;
@@ -215,8 +211,8 @@ class InterceptedDatasets {
   std::uint64_t staged_bytes_ = 0;
   /// Part of staged_bytes_ in complete chunks that do not wait for a flush.
   std::uint64_t whole_bytes_ = 0;
-  std::uint64_t decoded_bytes_ = 0;
-  std::uint64_t n_calls_ = 0;
+  ChunkCache decoded_;
+  std::size_t n_inspected_ = 0;  ///< Datasets so far; numbers the next one.
   RequestedFiles asked_;
   SerialReport report_;
 };

@@ -719,11 +719,17 @@ Status ArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte
   }
   TAILRACE_TAKE(Reader* const reader, fresh_reader());
   TAILRACE_TAKE(const std::size_t dataset, reader->find(file_paths_[v]));
-  const StoredDataset& stored = reader->datasets()[dataset];
-  if (variable.own_codec != nullptr && stored.storage.kind == StoredForm::Kind::chunked) {
-    return read_by_own_codec(stored, v, slab, values);
-  }
+  TAILRACE_TRY(use_own_codec(v, *reader, dataset));
   return read_padded(*reader, dataset, slab, variable.fill, values);
+}
+
+/// Have a reader decode a variable by the caller's codec, if it has one.
+Status ArrayFile::use_own_codec(std::size_t v, Reader& reader, std::size_t dataset) const {
+  if (variables_[v].own_codec == nullptr) return Status();
+  if (variables_[v].swapped) {
+    return Status(Code::unsupported, "a codec of the caller cannot convert the file's byte order");
+  }
+  return reader.use_codec(dataset, variables_[v].own_codec);
 }
 
 Status ArrayFile::get_all(std::span<const ReadRequest> requests) {
@@ -759,61 +765,17 @@ Status ArrayFile::get_all(std::span<const ReadRequest> requests) {
       fill_values({request.values, n_bytes}, variable.fill);
       continue;
     }
-    if (variable.own_codec != nullptr) {
-      const Status read = read_file(request.dataset, request.slab, {request.values, n_bytes});
-      if (mine.ok()) mine = read.within(quoted(request.dataset));
-      continue;
-    }
     const Result<std::size_t> dataset = reader_->find(file_paths_[request.dataset]);
-    if (!dataset.ok()) {
-      if (mine.ok()) mine = dataset.status().within(quoted(request.dataset));
+    Status found = dataset.status();
+    if (found.ok()) found = use_own_codec(request.dataset, *reader_, *dataset);
+    if (!found.ok()) {
+      if (mine.ok()) mine = found.within(quoted(request.dataset));
       continue;
     }
     known.add(*reader_, {*dataset, request.slab, request.values}, variable.fill);
   }
   const Status read = known.read_all(*reader_);
   return read.ok() ? comm_->agree(mine) : read;
-}
-
-/// Read chunk by chunk with the caller's codec. Not collective.
-/// Cost: the variable's chunk index, and every chunk that the slab touches.
-Status ArrayFile::read_by_own_codec(const StoredDataset& dataset, std::size_t v, const Slab& slab,
-                                    std::span<std::byte> values) {
-  const ArrayVariable& variable = variables_[v];
-  const std::size_t element = variable.log.element_bytes();
-  if (variable.swapped) {
-    return Status(Code::unsupported, "a codec of the caller cannot convert the file's byte order");
-  }
-  fill_values(values, variable.fill);
-  see_last_commit(*comm_, path_);
-  TAILRACE_TAKE(std::vector<StoredChunk> chunks, read_chunk_index(path_, file_paths_[v]));
-  std::ifstream file(path_, std::ios::binary);
-  const ChunkGrid grid{dataset.shape, dataset.storage.chunk_shape};
-  const std::uint64_t raw_bytes = n_elements(grid.chunk_shape) * element;
-  for (const StoredChunk& chunk : chunks) {
-    const Box box = grid.full_box(chunk.chunk_index);
-    const SlabPart part = part_within(slab, grid.clipped_box(chunk.chunk_index));
-    if (part.slab.empty()) continue;
-    EncodedBytes encoded{Buffer(chunk.extent.encoded_bytes), chunk.filter_mask};
-    if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
-    file.seekg(static_cast<std::streamoff>(chunk.extent.address));
-    if (!file.read(reinterpret_cast<char*>(encoded.buffer.data()),
-                   static_cast<std::streamsize>(chunk.extent.encoded_bytes))) {
-      return Status(Code::io_error, "chunk " + box_text(box) + " cannot be read");
-    }
-    const std::uint64_t all = (std::uint64_t{1} << dataset.storage.filters.size()) - 1;
-    Result<Buffer> decoded = (chunk.filter_mask & all) == all
-                                 ? Result<Buffer>(std::move(encoded.buffer))
-                                 : variable.own_codec->decode(std::move(encoded));
-    if (!decoded.ok()) return decoded.status().within("chunk " + box_text(box));
-    if (decoded->n_bytes() != raw_bytes) {
-      return Status(Code::codec_failed, "chunk " + box_text(box) + " decodes to " +
-                                            std::to_string(decoded->n_bytes()) +
-                                            " bytes, must be " + std::to_string(raw_bytes));
-    }
-    gather_part(part, box, decoded->data(), slab, values.data(), element);
-  }
-  return Status();
 }
 
 Result<std::vector<std::string>> ArrayFile::get_texts(std::size_t v, const Slab& slab) {

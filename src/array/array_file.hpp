@@ -184,8 +184,7 @@ class ArrayFile final : private ArrayEngine {
   Status read_file(std::size_t variable, const Slab& slab, std::span<std::byte> values);
   Status check_get(std::size_t variable, const Slab& slab, std::uint64_t n_given) const;
   Result<Reader*> fresh_reader();
-  Status read_by_own_codec(const StoredDataset& dataset, std::size_t variable, const Slab& slab,
-                           std::span<std::byte> values);
+  Status use_own_codec(std::size_t variable, Reader& reader, std::size_t dataset) const;
   void prepare_publish() override;
   Status open_shared_reader();
   static void place_texts(const Slab& from, const std::vector<std::string>& texts, const Slab& to,

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 
+#include "chunk/read_options.hpp"
 #include "core/comm.hpp"
 #include "core/glob_options.hpp"
 #include "core/options.hpp"
-#include "read/read_options.hpp"
 #include "trz/base/status.hpp"
 
 namespace tailrace {

@@ -657,9 +657,13 @@ Status DatasetArray::load_places(const ArrayFlush& flush) {
     std::vector<StoredChunk> chunks;
     Status mine;
     if (comm_->is_root()) {
-      const Result<const std::vector<StoredChunk>*> found = chunks_of(v);
-      mine = found.status();
-      if (found.ok()) chunks = **found;
+      const Result<FlushedFile*> file = flushed_file();
+      mine = file.status();
+      if (mine.ok()) {
+        Result<std::vector<StoredChunk>> found = (*file)->chunks(listed(v));
+        mine = found.status();
+        if (found.ok()) chunks = std::move(*found);
+      }
     }
     TAILRACE_TRY(comm_->agree(mine.within(quoted(v))));
     const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};

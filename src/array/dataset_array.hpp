@@ -35,8 +35,9 @@
 
 #include "array/array_engine.hpp"
 #include "array/element_runs.hpp"
+#include "array/flushed_file.hpp"
+#include "chunk/chunk_reader.hpp"
 #include "core/covered_cells.hpp"
-#include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/commit_order.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/live_datasets.hpp"
@@ -283,16 +284,10 @@ class DatasetArray final : private ArrayEngine {
     Shape shape;
     Shape file_shape;             ///< Shape at the last flush.
     std::optional<Shape> cut_to;  ///< Chunks that are not entirely inside have changed.
-    std::optional<std::vector<StoredChunk>> chunks;  ///< Stored chunks at the last flush.
   };
   struct CutPart {
     Slab slab;
     std::vector<std::byte> values;
-  };
-  struct DecodedChunk {
-    std::size_t dataset = 0;
-    std::uint64_t chunk_index = 0;
-    Buffer values;
   };
 
   DatasetArray(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options)
@@ -350,11 +345,9 @@ class DatasetArray final : private ArrayEngine {
   Status write_plain_at_root(const std::vector<Bytes>& plain);
   Status describe_at_root(bool closing);
   Result<bool> is_alive(std::size_t dataset);
-  Status read_chunked(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
-  Status read_contiguous(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
-  Status read_by_hdf5(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
-  Result<const std::vector<StoredChunk>*> chunks_of(std::size_t dataset);
-  Result<const Buffer*> decoded(std::size_t dataset, const StoredChunk& chunk);
+  Status read_flushed(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
+  Result<FlushedFile*> flushed_file();
+  const FlushedFile::Dataset& listed(std::size_t dataset);
   void drop_readers();
 
   /// Convert a part, or a slab, to a box within the dense array of its slab.
@@ -422,10 +415,10 @@ class DatasetArray final : private ArrayEngine {
   std::optional<HeldObjects> held_;               ///< Set during a deletion.
   int n_deletions_ = 0;                           ///< Deletions in progress, nested.
   std::optional<std::set<std::uint64_t>> alive_;  ///< Rank 0 only, during a flush.
-  // Caches for reading the last flush, each created on first use.
-  std::unique_ptr<ChunkIndexReader> index_;
-  std::int64_t plain_file_id_ = -1;
-  std::optional<DecodedChunk> last_chunk_;
+  // Readers of the last flush, each made on first use.
+  std::unique_ptr<FlushedFile> flushed_file_;
+  std::map<std::size_t, FlushedFile::Dataset> listed_;
+  std::unique_ptr<ChunkReader> reader_;
 };
 
 }  // namespace tailrace

@@ -658,7 +658,6 @@ void DatasetArray::published(const ArrayFlush& flush) {
   n_published_ = live_.size();
   for (Live& live : live_) {
     live.file_shape = live.shape;
-    live.chunks.reset();
     live.cut_to.reset();
   }
   for (const std::size_t v : flush.variables) live_[whole_of(v)].flushed = true;

@@ -6,9 +6,6 @@
 
 #include "array/dataset_array.hpp"
 #include "core/byte_stream.hpp"
-#include "field/stored_values.hpp"
-#include "hdf5/live_datasets.hpp"
-#include "hdf5/one_file.hpp"
 
 namespace tailrace {
 
@@ -20,37 +17,14 @@ void fill_elements(std::span<std::byte> values, const std::vector<std::byte>& el
   }
 }
 
-/// Call visit(first element, number of elements) for the contiguous runs of a slab in an array of
-/// `shape`.
-template <class Visit>
-Status for_each_run(const Slab& slab, const Shape& shape, Visit&& visit) {
-  const std::size_t rank = shape.size();
-  const bool dense_rows = rank > 0 && (slab.stride_of(rank - 1) == 1 || slab.count[rank - 1] == 1);
-  const std::size_t n_outer = dense_rows ? rank - 1 : rank;
-  const std::uint64_t run = dense_rows ? slab.count[rank - 1] : 1;
-  Shape outer_count = slab.count;
-  outer_count.resize(n_outer);
-  const Box outer{Shape(n_outer, 0), std::move(outer_count)};
-  Status visited;
-  for_each_position(outer, [&](const Shape& at) {
-    std::uint64_t first = 0;
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::uint64_t steps = d < n_outer ? at[d] * slab.stride_of(d) : 0;
-      first = first * shape[d] + slab.start[d] + steps;
-    }
-    if (visited.ok()) visited = visit(first, run);
-  });
-  return visited;
-}
-
 }  // namespace
 
 /// Close all read handles. HDF5 returns a file that the process has open already, with its cached
 /// metadata, to any later open. So no handle may stay open over a commit.
 void DatasetArray::drop_readers() {
-  index_.reset();
-  if (plain_file_id_ >= 0) close_hdf5_id(std::exchange(plain_file_id_, -1));
-  last_chunk_.reset();
+  if (reader_ != nullptr) reader_->forget_all();
+  listed_.clear();
+  flushed_file_.reset();
 }
 
 Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
@@ -78,13 +52,7 @@ Status DatasetArray::get_stored(std::size_t v, const Slab& slab, std::span<std::
     const std::span<std::byte> read = whole ? values : std::span<std::byte>(partly);
     const Slab& wanted = whole ? slab : part.slab;
     if (!whole) fill_elements(read, variable.fill);
-    Status done;
-    switch (variable.storage) {
-      case ArrayStorage::chunked: done = read_chunked(v, wanted, read); break;
-      case ArrayStorage::contiguous: done = read_contiguous(v, wanted, read); break;
-      default: done = read_by_hdf5(v, wanted, read); break;
-    }
-    TAILRACE_TRY(done.within(quoted(v)));
+    TAILRACE_TRY(read_flushed(v, wanted, read));
     if (!whole) {
       copy_box(box_of(part), box_of(part.slab), read.data(), box_of(slab), values.data(), element);
     }
@@ -209,70 +177,53 @@ Status DatasetArray::settle_to_read(std::size_t v) {
           "read with a collective transfer list, or flush the file again first");
 }
 
-Result<const std::vector<StoredChunk>*> DatasetArray::chunks_of(std::size_t v) {
-  Live& live = live_[v];
-  if (!live.chunks) {
-    if (index_ == nullptr) {
-      see_last_commit(*comm_, output_.path());
-      TAILRACE_TAKE(index_, ChunkIndexReader::open(output_.path()));
-    }
-    TAILRACE_TAKE(live.chunks, index_->read_at(live.file_address, variables_[v].definition.path));
+Result<FlushedFile*> DatasetArray::flushed_file() {
+  if (flushed_file_ == nullptr) {
+    TAILRACE_TAKE(flushed_file_, FlushedFile::open(*comm_, output_.path(), output_.storage()));
   }
-  return &*live.chunks;
+  return flushed_file_.get();
 }
 
-Result<const Buffer*> DatasetArray::decoded(std::size_t v, const StoredChunk& chunk) {
-  if (!last_chunk_ || last_chunk_->dataset != v || last_chunk_->chunk_index != chunk.chunk_index) {
-    last_chunk_.reset();
-    const ArrayVariable& variable = variables_[v];
-    const ChunkPlace place{chunk.extent.address, chunk.extent.encoded_bytes, chunk.filter_mask};
-    const std::uint64_t raw =
-        n_elements(variable.resolved.chunk_shape) * variable.log.element_bytes();
-    TAILRACE_TAKE(Buffer values,
-                  read_stored_values(output_.storage(), *variable.resolved.codec, place, raw));
-    last_chunk_ = DecodedChunk{v, chunk.chunk_index, std::move(values)};
-  }
-  return &last_chunk_->values;
-}
-
-/// Read the stored chunks; `values` must hold fill values before. Not collective.
-Status DatasetArray::read_chunked(std::size_t v, const Slab& slab, std::span<std::byte> values) {
-  TAILRACE_TAKE(const std::vector<StoredChunk>* const chunks, chunks_of(v));
+/// Describe a dataset at the last flush to its reader. Elements are read as the file's bytes.
+const FlushedFile::Dataset& DatasetArray::listed(std::size_t v) {
+  const auto [entry, added] = listed_.try_emplace(v);
+  FlushedFile::Dataset& dataset = entry->second;
+  if (!added) return dataset;
   const ArrayVariable& variable = variables_[v];
-  const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};
-  Status read;
-  for_each_position(grid.touched(slab.bounding_box()), [&](const Shape& coordinates) {
-    const std::uint64_t chunk_index = grid.index_of(coordinates);
-    const auto chunk =
-        std::ranges::lower_bound(*chunks, chunk_index, {}, &StoredChunk::chunk_index);
-    if (!read.ok() || chunk == chunks->end() || chunk->chunk_index != chunk_index) return;
-    const SlabPart part = part_within(slab, grid.clipped_box(chunk_index));
-    if (part.slab.empty()) return;
-    const Result<const Buffer*> held = decoded(v, *chunk);
-    read = held.status().within("chunk " + box_text(grid.clipped_box(chunk_index)));
-    if (!held.ok()) return;
-    gather_part(part, grid.full_box(chunk_index), (*held)->data(), slab, values.data(),
-                variable.log.element_bytes());
-  });
-  return read;
-}
-
-Status DatasetArray::read_contiguous(std::size_t v, const Slab& slab, std::span<std::byte> values) {
-  const std::size_t element = variables_[v].log.element_bytes();
-  std::byte* to = values.data();
-  return for_each_run(slab, live_[v].file_shape, [&](std::uint64_t first, std::uint64_t n) {
-    const std::span<std::byte> run(to, n * element);
-    to += n * element;
-    return output_.storage().read_at(variables_[v].address + first * element, run);
-  });
-}
-
-Status DatasetArray::read_by_hdf5(std::size_t v, const Slab& slab, std::span<std::byte> values) {
-  if (plain_file_id_ < 0) {
-    see_last_commit(*comm_, output_.path());
-    TAILRACE_TAKE(plain_file_id_, open_last_commit(output_.path()));
+  dataset.path = variable.definition.path;
+  dataset.header_address = live_[v].file_address;
+  dataset.element_bytes = variable.log.element_bytes();
+  dataset.shape = live_[v].file_shape;
+  dataset.fill_value = variable.fill;
+  if (variable.storage == ArrayStorage::chunked) {
+    dataset.storage = {StoredForm::Kind::chunked, variable.resolved.chunk_shape,
+                       variable.resolved.codec->filters()};
+  } else if (variable.storage == ArrayStorage::contiguous) {
+    dataset.storage.kind = StoredForm::Kind::contiguous;
+    dataset.contiguous = {variable.address, n_elements(dataset.shape) * dataset.element_bytes};
   }
-  return read_elements(plain_file_id_, live_[v].file_address, slab, values);
+  return dataset;
+}
+
+/// Read elements that the file has. Not collective.
+Status DatasetArray::read_flushed(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  TAILRACE_TAKE(FlushedFile* const file, flushed_file());
+  const FlushedFile::Dataset& stored = listed(v);
+  const ArrayVariable& variable = variables_[v];
+  if (variable.storage != ArrayStorage::chunked && variable.storage != ArrayStorage::contiguous) {
+    return file->read_slab(stored, slab, values).within(quoted(v));
+  }
+  if (reader_ == nullptr) {
+    ReadOptions options = options_.read;
+    options.memory_bytes = std::min(options.memory_bytes, options_.file.memory_bytes / 4);
+    reader_ = std::make_unique<ChunkReader>(options, n_decode_threads(*comm_, options));
+  }
+  ReadDataset* dataset = nullptr;
+  TAILRACE_TRY(reader_->prepare(v, stored, dataset));
+  if (!dataset->chunked()) return reader_->read_contiguous(*file, *dataset, slab, values.data());
+  // The variable owns the codec, at least until the reader is dropped.
+  dataset->codec = {std::shared_ptr<const Codec>(), variable.resolved.codec.get()};
+  return reader_->read(*file, *dataset, slab, values.data());
 }
 
 }  // namespace tailrace

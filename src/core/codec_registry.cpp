@@ -62,6 +62,29 @@ const CodecEntry* find_filter(std::uint32_t filter_id) {
   return nullptr;
 }
 
+Result<std::unique_ptr<FilterStage>> make_own_stage(const FilterSpec& filter,
+                                                    std::uint64_t element_bytes,
+                                                    std::uint64_t chunk_bytes) {
+  const CodecEntry* const entry = find_filter(filter.filter_id);
+  if (entry == nullptr || entry->stage == nullptr) return std::unique_ptr<FilterStage>();
+  return entry->stage(filter, element_bytes, chunk_bytes);
+}
+
+std::unique_ptr<Codec> make_own_stored_codec(const std::vector<FilterSpec>& filters,
+                                             std::uint64_t element_bytes,
+                                             std::uint64_t chunk_bytes) {
+  std::vector<std::unique_ptr<FilterStage>> stages;
+  bool lossy = false;
+  for (const FilterSpec& filter : filters) {
+    auto stage = make_own_stage(filter, element_bytes, chunk_bytes);
+    if (!stage.ok() || *stage == nullptr) return nullptr;
+    lossy = lossy || (*stage)->lossy();
+    stages.push_back(std::move(*stage));
+  }
+  return make_pipeline_codec({.name = std::string(kStoredCodecName), .lossy = lossy}, chunk_bytes,
+                             std::move(stages));
+}
+
 std::string codec_names() {
   std::string names;
   for (const CodecEntry* entry : codec_registry()) {

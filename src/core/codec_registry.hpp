@@ -130,6 +130,18 @@ const CodecEntry& codec_entry(std::string_view name);
 /// Find the codec or filter of this number; null: unknown.
 const CodecEntry* find_filter(std::uint32_t filter_id);
 
+/// Make Tailrace's own stage for a filter of a dataset's header. Null: Tailrace has none for it.
+/// @error corrupt  the header's data do not fit the filter.
+Result<std::unique_ptr<FilterStage>> make_own_stage(const FilterSpec& filter,
+                                                    std::uint64_t element_bytes,
+                                                    std::uint64_t chunk_bytes);
+
+/// Make the codec of a dataset's header from Tailrace's own stages. Null: some filter has none, or
+/// its header data do not fit.
+std::unique_ptr<Codec> make_own_stored_codec(const std::vector<FilterSpec>& filters,
+                                             std::uint64_t element_bytes,
+                                             std::uint64_t chunk_bytes);
+
 /// Return comma-separated names: the built-in codecs, then the plug-ins that codec=auto considers.
 std::string codec_names();
 /// Return all variants in their order. codec_variants_text() returns them as the text that

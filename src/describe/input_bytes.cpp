@@ -178,10 +178,6 @@ Status read_strided_box(const InputBytes& input, const StridedArray& array, cons
   return Status();
 }
 
-bool multiply_checked(std::uint64_t a, std::uint64_t b, std::uint64_t& product) {
-  return !__builtin_mul_overflow(a, b, &product);
-}
-
 Status check_read_request(const std::string& what, const Shape& shape, const Box& box,
                           std::size_t element_bytes, std::size_t values_bytes) {
   if (box.start.size() != shape.size() || box.count.size() != shape.size() ||

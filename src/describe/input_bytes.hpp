@@ -80,9 +80,6 @@ struct StridedArray {
 Status read_strided_box(const InputBytes& input, const StridedArray& array, const Box& box,
                         std::span<std::byte> values);
 
-/// Set `product` to a * b. @returns false on overflow of 64 bits. For sizes from untrusted headers.
-bool multiply_checked(std::uint64_t a, std::uint64_t b, std::uint64_t& product);
-
 /// Check that `box` lies in `shape` and that `values_bytes` fits the box; the message names `what`.
 /// @error invalid_argument
 Status check_read_request(const std::string& what, const Shape& shape, const Box& box,

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/checked_product.hpp"
 #include "trz/base/buffer.hpp"
 
 namespace tailrace {

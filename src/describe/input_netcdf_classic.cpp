@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/byte_order.hpp"
+#include "core/checked_product.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/hdf5_handle.hpp"

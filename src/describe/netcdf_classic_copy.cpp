@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/checked_product.hpp"
 #include "core/utf8.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/input_netcdf_classic.hpp"

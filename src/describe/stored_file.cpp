@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/byte_stream.hpp"
+#include "core/checked_product.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "describe/paged_file.hpp"
@@ -119,6 +120,10 @@ class FileOverHdf5 final : public StoredFile {
   }
 
   const InputBytes& bytes() const override { return *bytes_; }
+  std::uint64_t file_bytes() const override { return bytes_->file_bytes(); }
+  Status read_at(std::uint64_t address, std::span<std::byte> bytes) const override {
+    return bytes_->read_at(address, bytes);
+  }
   std::int64_t hdf5_id() const override { return file_.get(); }
 
   Result<DatasetList> list(Asked asked, bool skip_unreadable) override {

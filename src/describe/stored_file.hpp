@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "chunk/chunk_file.hpp"
 #include "core/comm.hpp"
 #include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
@@ -60,7 +61,7 @@ enum class Asked : std::uint8_t {
   fields,   ///< Attributes: which datasets are fields, and StoredDataset's members about fields.
 };
 
-class StoredFile {
+class StoredFile : public ChunkFile {
  public:
   /// Open a file. Not collective. @error not_found, io_error, invalid_argument (a folder), corrupt
   /// (not HDF5, damaged, or truncated)
@@ -68,8 +69,6 @@ class StoredFile {
   static Result<std::unique_ptr<StoredFile>> open(const std::string& path,
                                                   OtherFiles other_files = OtherFiles::leave_out,
                                                   bool own_output = false);
-  virtual ~StoredFile() = default;
-
   virtual const InputBytes& bytes() const = 0;
   /// List the file. Cost: O(objects).
   /// @param skip_unreadable  leave out objects that HDF5 cannot open, and list them in
@@ -79,19 +78,6 @@ class StoredFile {
   /// HDF5's id of the file, for other readers of metadata; valid as long as this object.
   virtual std::int64_t hdf5_id() const = 0;
 
-  /// Read the stored chunks of a chunked dataset, by chunk_index. The filter mask of an unfiltered
-  /// edge chunk has all bits set. Cost: see note_chunks(). @error corrupt
-  virtual Result<std::vector<StoredChunk>> chunks(const StoredDataset& dataset) = 0;
-  /// Look up one stored chunk; nothing if it was never written, or its entry is damaged. Cost:
-  /// about 1 us; 50 us more if the previous call was for another dataset.
-  virtual Result<std::optional<StoredChunk>> chunk(const StoredDataset& dataset,
-                                                   std::uint64_t chunk_index) = 0;
-
-  /// Read a slab (checked, not empty) through HDF5: numbers as their dtype, else the file's bytes.
-  /// @error unsupported  elements that point elsewhere, or values in other files.  @error corrupt,
-  /// io_error, plugin_missing, not_found (a source file of a virtual dataset)
-  virtual Status read_slab(const StoredDataset& dataset, const Slab& slab,
-                           std::span<std::byte> values) = 0;
   /// Read the texts of a slab (checked). The errors are those of read_slab().
   virtual Result<std::vector<std::string>> read_texts(const StoredDataset& dataset,
                                                       const Slab& slab) = 0;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "core/byte_stream.hpp"
+#include "core/chunk_key.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 #include "exec/field_plan.hpp"
@@ -38,20 +39,6 @@
 #include "trz/base/status.hpp"
 
 namespace tailrace {
-
-/// Identifies a chunk in a step, flush or read.
-struct ChunkKey {
-  std::size_t field = 0;          ///< Field, variable or dataset, as the caller numbers them.
-  std::uint64_t chunk_index = 0;  ///< Row-major in the field's grid.
-  // clang-tidy 14 takes the 0 that the compiler inserts here for a null pointer.
-  auto operator<=>(const ChunkKey&) const = default;  // NOLINT(modernize-use-nullptr)
-};
-
-struct ChunkKeyHash {
-  std::size_t operator()(const ChunkKey& key) const {
-    return std::hash<std::uint64_t>()(key.chunk_index * 0x9E3779B97F4A7C15ULL + key.field);
-  }
-};
 
 // --- ChunkDealing: the chunks of each field, dealt to homes in equal blocks.
 //

@@ -6,8 +6,8 @@
 #include "core/byte_stream.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/stored_file.hpp"
+#include "field/chunk_beginnings.hpp"
 #include "field/field_state.hpp"
-#include "field/stored_values.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "trz/base/error_bound.hpp"
 

@@ -327,13 +327,8 @@ Status add_stage(const FilterSpec& filter, std::uint64_t element_bytes, std::uin
     list.needs_hdf5 = true;
     return Status();
   }
-  std::unique_ptr<FilterStage> stage;
-  const CodecEntry* known = find_filter(filter.filter_id);
-  if (known != nullptr && known->stage != nullptr) {
-    Result<std::unique_ptr<FilterStage>> own = known->stage(filter, element_bytes, chunk_bytes);
-    if (!own.ok()) return own.status();
-    stage = std::move(*own);
-  }
+  TAILRACE_TAKE(std::unique_ptr<FilterStage> stage,
+                make_own_stage(filter, element_bytes, chunk_bytes));
   if (stage == nullptr) {
     Result<StoredPlugin> plugin = find_stored_plugin(filter, plugin_path);
     if (!plugin.ok()) {

@@ -10,13 +10,14 @@
 #include <set>
 #include <string_view>
 
+#include "chunk/chunk_reader.hpp"
+#include "chunk/stored_chunk.hpp"
 #include "describe/input_bytes.hpp"
 #include "describe/input_flat.hpp"
 #include "describe/input_netcdf_classic.hpp"
 #include "describe/stored_file.hpp"
 #include "measure/machine_identity.hpp"
 #include "read/read.hpp"
-#include "read/read_chunks.hpp"
 
 namespace tailrace {
 namespace {
@@ -181,11 +182,7 @@ class Hdf5Input final : public InputFile {
     const StoredDataset& field = fields_[field_index];
     TAILRACE_TAKE(const std::optional<StoredChunk> chunk, file_->chunk(stored(field), chunk_index));
     if (!chunk) return std::optional<EncodedBytes>();
-    EncodedBytes encoded{Buffer(chunk->extent.encoded_bytes), chunk->filter_mask};
-    if (!encoded.buffer.allocated()) {
-      return Status(Code::out_of_memory, "no memory for a stored chunk");
-    }
-    TAILRACE_TRY(file_->bytes().read_at(chunk->extent.address, encoded.buffer.bytes()));
+    TAILRACE_TAKE(EncodedBytes encoded, fetch_chunk(*file_, place_of(*chunk)));
     return std::optional<EncodedBytes>(std::move(encoded));
   }
   Result<std::shared_ptr<const BoxSeries>> boxes_of(std::size_t field_index) override {

@@ -11,28 +11,21 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "core/checked_product.hpp"
 #include "core/comm.hpp"
-#include "core/options.hpp"
 #include "describe/stored_file.hpp"
 #include "hdf5/one_file.hpp"
-#include "measure/machine_identity.hpp"
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace {
 
 Reader::Reader(std::unique_ptr<Comm> comm, std::string path, const ReadOptions& options)
     : comm_(std::move(comm)), path_(std::move(path)), options_(options) {
-  const std::uint64_t n_cores = n_cores_of_node();
-  const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks_on_node());
-  // Two even if ranks fill the cores: one waits for the storage while the other decodes.
-  const std::uint64_t share = std::max<std::uint64_t>(2, n_cores / n_ranks);
-  chunks_ =
-      std::make_unique<ChunkReader>(options_, options_.n_threads > 0 ? options_.n_threads : share);
+  chunks_ = std::make_unique<ChunkReader>(options_, n_decode_threads(*comm_, options_));
 }
 
 Reader::~Reader() {
@@ -130,6 +123,15 @@ Result<std::vector<std::string>> Reader::read_texts(std::size_t number, const Sl
   if (!fits.ok()) return fits.within(dataset_text(number));
   TAILRACE_TRY(open_file());
   return file_->read_texts(list_.datasets[number], slab);
+}
+
+Status Reader::use_codec(std::size_t number, std::shared_ptr<const Codec> codec) {
+  TAILRACE_TRY(check_number(number));
+  if (!list_.datasets[number].chunked()) return Status();
+  ReadDataset* dataset = nullptr;
+  TAILRACE_TRY(chunks_->prepare(number, list_.datasets[number], dataset));
+  dataset->codec = std::move(codec);
+  return Status();
 }
 
 Status Reader::read_all(std::span<const ReadRequest> requests) {
@@ -301,85 +303,6 @@ Result<std::unique_ptr<Reader>> Reader::open(std::unique_ptr<Comm> comm, const s
   if (listed.ok()) return reader;
   static_cast<void>(reader->close());  // close() is possible, since all ranks have failed.
   return listed;
-}
-
-// --- Option text of a reader.
-
-namespace {
-
-constexpr std::uint64_t kMemoryBytesMin = 1U << 20;
-constexpr std::uint64_t kReadBytesMin = 4096;
-constexpr std::uint64_t kNThreadsMax = 1024;
-
-Status assign_bytes(const KeyValue& entry, std::uint64_t least, std::uint64_t& target) {
-  TAILRACE_TAKE(const auto parsed, parse_bytes(entry.second).within("option " + entry.first));
-  if (parsed < least) {
-    return Status(Code::invalid_argument, "option " + entry.first + "=" + entry.second +
-                                              ": expected at least " + std::to_string(least) +
-                                              " bytes");
-  }
-  target = parsed;
-  return Status();
-}
-
-Status assign_threads(const KeyValue& entry, std::uint64_t& target) {
-  std::uint64_t n = 0;
-  bool fits = !entry.second.empty() && entry.second.size() <= 4;
-  for (const char digit : entry.second) {
-    fits = fits && digit >= '0' && digit <= '9';
-    if (fits) n = n * 10 + std::uint64_t(digit - '0');
-  }
-  if (!fits || n > kNThreadsMax) {
-    return Status(Code::invalid_argument, "option threads=" + entry.second +
-                                              ": expected a number from 0 (one per core) to " +
-                                              std::to_string(kNThreadsMax));
-  }
-  target = n;
-  return Status();
-}
-
-Status assign(const KeyValue& entry, ReadOptions& options) {
-  const std::string& key = entry.first;
-  if (key == "threads") return assign_threads(entry, options.n_threads);
-  if (key == "memory") return assign_bytes(entry, kMemoryBytesMin, options.memory_bytes);
-  if (key == "read") return assign_bytes(entry, kReadBytesMin, options.read_bytes);
-  if (key == "gap") return assign_bytes(entry, 0, options.gap_bytes);
-  if (key == "abs") {
-    std::string_view rest;
-    const std::optional<double> bound = leading_number(entry.second, rest);
-    if (!bound || !rest.empty() || !(*bound >= 0) || !std::isfinite(*bound)) {
-      return bad_option_value(key, entry.second, "a finite number >= 0");
-    }
-    options.abs_bound = *bound;
-    return Status();
-  }
-  if (key == "prefetch" || key == "follow-external") {
-    TAILRACE_TAKE(const bool parsed, parse_switch(key, entry.second));
-    (key == "prefetch" ? options.prefetch : options.follow_external) = parsed;
-    return Status();
-  }
-  if (key == "plugin-path") {
-    options.plugin_path = entry.second;
-    return Status();
-  }
-  return Status(Code::invalid_argument,
-                "option " + key +
-                    ": unknown for reading; choose one of: threads, memory, read, gap, abs, "
-                    "prefetch, follow-external, plugin-path");
-}
-
-}  // namespace
-
-OtherFiles other_files_of(const ReadOptions& options) {
-  return options.follow_external ? OtherFiles::read : OtherFiles::leave_out;
-}
-
-Status apply_read_options(std::string_view text, ReadOptions& options) {
-  TAILRACE_TAKE(const std::vector<KeyValue> entries, split_key_values(text));
-  ReadOptions changed = options;
-  for (const KeyValue& entry : entries) TAILRACE_TRY(assign(entry, changed));
-  options = std::move(changed);
-  return Status();
 }
 
 }  // namespace tailrace

@@ -24,14 +24,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "chunk/chunk_reader.hpp"
+#include "chunk/read_options.hpp"
 #include "core/comm.hpp"
 #include "core/slab.hpp"
 #include "describe/input_file.hpp"
 #include "describe/stored_file.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "netcdf/netcdf_model.hpp"
-#include "read/read_chunks.hpp"
-#include "read/read_options.hpp"
 #include "read/read_shared.hpp"
 #include "trz/base/status.hpp"
 
@@ -79,6 +79,10 @@ class Reader {
   }
   /// Read variable-length or fixed-length strings. Not collective. @error unsupported  not strings.
   Result<std::vector<std::string>> read_texts(std::size_t dataset, const Slab& slab);
+
+  /// Decode a dataset's chunks by this codec instead of the filters that the header names. Not
+  /// collective; refresh() forgets it. A dataset without chunks needs no codec.
+  Status use_codec(std::size_t dataset, std::shared_ptr<const Codec> codec);
 
   /// Read this rank's slabs, any number, of any datasets. A chunk that several ranks want is
   /// fetched and decoded by one of them, which sends the others their parts. Collective. Cost:

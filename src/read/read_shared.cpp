@@ -40,7 +40,7 @@ Status SharedRead::settle() {
   return Status();
 }
 
-Status SharedRead::run(ChunkReader& chunks, StoredFile* file, const Status& mine) {
+Status SharedRead::run(ChunkReader& chunks, ChunkFile* file, const Status& mine) {
   Status done = mine;
   // The rank that receives from most ranks limits what each may send it at a time.
   std::uint64_t most[] = {senders_.size()};
@@ -135,7 +135,7 @@ std::vector<SharedRead::Round> SharedRead::cut_rounds(std::uint64_t bytes_per_ro
   return rounds;
 }
 
-Status SharedRead::decode_round(ChunkReader& chunks, StoredFile& file, const Round& round,
+Status SharedRead::decode_round(ChunkReader& chunks, ChunkFile& file, const Round& round,
                                 std::map<int, Bytes>& outgoing) {
   ReadDataset& dataset = datasets_.at(round.front().key.field);
   std::vector<std::uint64_t> indexes;

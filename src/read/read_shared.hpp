@@ -21,11 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "chunk/chunk_reader.hpp"
+#include "chunk/read_dataset.hpp"
+#include "chunk/read_options.hpp"
 #include "core/comm.hpp"
 #include "exec/chunk_homes.hpp"
-#include "read/read_chunks.hpp"
-#include "read/read_dataset.hpp"
-#include "read/read_options.hpp"
 
 namespace tailrace {
 
@@ -49,7 +49,7 @@ class SharedRead {
   /// Decode the chunks that this rank owns, send and receive. Collective. Returns this rank's own
   /// Status.
   /// @param file  may be null on a rank that owns nothing, or that has failed according to `mine`.
-  Status run(ChunkReader& chunks, StoredFile* file, const Status& mine);
+  Status run(ChunkReader& chunks, ChunkFile* file, const Status& mine);
 
   std::uint64_t received_bytes() const { return received_bytes_; }
 
@@ -71,7 +71,7 @@ class SharedRead {
   /// they are too large.
   std::vector<Round> cut_rounds(std::uint64_t bytes_per_round);
 
-  Status decode_round(ChunkReader& chunks, StoredFile& file, const Round& round,
+  Status decode_round(ChunkReader& chunks, ChunkFile& file, const Round& round,
                       std::map<int, Bytes>& outgoing);
 
   Status take(const Message& message);

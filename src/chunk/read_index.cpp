@@ -3,7 +3,7 @@
 // Invariant: a node's copy is cut into runs of entries, one in each rank's segment of the window;
 // every rank writes only its own segment.
 
-#include "read/read_index.hpp"
+#include "chunk/read_index.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -61,7 +61,7 @@ Bytes pack_entries(std::span<const StoredChunk> chunks, bool plain, std::uint64_
 
 }  // namespace
 
-Status ReadIndex::walk(StoredFile& file, const StoredDataset& dataset) {
+Status ReadIndex::walk(ChunkFile& file, const StoredDataset& dataset) {
   TAILRACE_TAKE(std::vector<StoredChunk> chunks, file.chunks(dataset));
   part_ = table_.add(chunks);
   table_.shrink();
@@ -74,7 +74,7 @@ StoredChunk ReadIndex::at(std::uint64_t chunk_index) const {
   return opened_ ? shared_at(chunk_index) : table_.list(part_).find(chunk_index);
 }
 
-Status ReadIndex::find(StoredFile& file, const StoredDataset& dataset, std::uint64_t n_chunks,
+Status ReadIndex::find(ChunkFile& file, const StoredDataset& dataset, std::uint64_t n_chunks,
                        std::span<const std::uint64_t> chunk_indexes,
                        std::vector<StoredChunk>& found) {
   found.resize(chunk_indexes.size());
@@ -134,7 +134,7 @@ StoredChunk ReadIndex::shared_at(std::uint64_t chunk_index) const {
   return chunk;
 }
 
-Status ReadIndex::open(Comm& comm, StoredFile* file, const StoredDataset& dataset,
+Status ReadIndex::open(Comm& comm, ChunkFile* file, const StoredDataset& dataset,
                        std::uint64_t n_chunks) {
   if (opened_) return Status();
   std::vector<StoredChunk> chunks;

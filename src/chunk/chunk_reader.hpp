@@ -17,11 +17,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "chunk/chunk_cache.hpp"
+#include "chunk/chunk_file.hpp"
+#include "chunk/read_dataset.hpp"
+#include "chunk/read_options.hpp"
+#include "core/comm.hpp"
 #include "core/slab.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/thread_team.hpp"
-#include "read/read_dataset.hpp"
-#include "read/read_options.hpp"
 #include "trz/base/buffer.hpp"
 
 namespace tailrace {
@@ -43,61 +46,6 @@ class TouchedChunks {
   std::vector<std::size_t> at_;
   std::uint64_t n_chunks_ = 1;
   bool at_end_ = false;
-};
-
-// --- ReadCache: decoded chunks that are likely to be read again, with LRU eviction.
-//
-// Invariant 1: entries, ready or being decoded, take at most the given cap.
-// Invariant 2: an entry's values do not change once it is ready. Its holders may read them without
-// a lock, even after the entry has been dropped.
-
-/// One decoded chunk, in native byte order, not clipped at the dataset's edge.
-struct CachedChunk {
-  Buffer values;
-  bool ready = false;  ///< Guarded by the cache's lock.
-  Status failure;      ///< Failure of decoding ahead; valid once ready.
-};
-
-/// Cache of decoded chunks, with LRU eviction. Thread-safe.
-class ReadCache {
- public:
-  using Entry = std::shared_ptr<CachedChunk>;
-
-  explicit ReadCache(std::uint64_t bytes_max) : bytes_max_(bytes_max) {}
-
-  /// Return a cached chunk, possibly still being decoded, and mark it as used. Null: not cached.
-  Entry find(const ChunkKey& id);
-  /// Wait until the entry is ready. @returns false if decoding it ahead failed; the caller then
-  /// decodes the chunk itself and gets the error.
-  bool wait(const Entry& entry);
-  /// True if find() would return the chunk.
-  bool holds(const ChunkKey& id);
-  /// Reserve an entry for a chunk that the caller decodes and then passes to finish(). Evicts ready
-  /// entries, but none that is being decoded. Null: no room, no memory, or it is already cached.
-  Entry begin(const ChunkKey& id, std::uint64_t n_bytes);
-  /// Mark an entry as ready or failed.
-  void finish(const ChunkKey& id, const Entry& entry, Status failure);
-  /// Drop an entry if it is cached and ready.
-  void drop(const ChunkKey& id);
-  /// Drop all entries. No decoding may be in progress.
-  void clear();
-  /// Bytes that another entry may have without an eviction.
-  std::uint64_t bytes_free();
-  std::uint64_t bytes_max() const { return bytes_max_; }
-
- private:
-  struct Kept {
-    Entry entry;
-    std::list<ChunkKey>::iterator use;
-  };
-  void drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator kept);
-
-  std::uint64_t bytes_max_;
-  std::uint64_t n_bytes_ = 0;
-  std::mutex mutex_;
-  std::condition_variable ready_;
-  std::unordered_map<ChunkKey, Kept, ChunkKeyHash> kept_;
-  std::list<ChunkKey> uses_;  ///< Least recently used first.
 };
 
 // --- ChunkReader: slabs of chunked datasets on one rank: fetch, decode, copy, cache, prefetch.
@@ -140,6 +88,9 @@ class ReadStopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// Threads to decode with on this rank: ReadOptions::n_threads, or the rank's share of the cores.
+std::uint64_t n_decode_threads(const Comm& comm, const ReadOptions& options);
+
 /// Reads slabs of a file's datasets on one rank.
 class ChunkReader {
  public:
@@ -153,14 +104,14 @@ class ChunkReader {
   std::map<std::size_t, ReadDataset>& all_prepared() { return prepared_; }
   /// Read a slab (checked, not empty) of any dataset: by chunks, as one contiguous array, or by
   /// HDF5 if only HDF5 can read it. Not collective; one thread at a time.
-  Status read(StoredFile& file, std::size_t number, const StoredDataset& listed, const Slab& slab,
+  Status read(ChunkFile& file, std::size_t number, const StoredDataset& listed, const Slab& slab,
               std::span<std::byte> values, double abs_bound = 0);
 
   /// Predicate on a chunk's number: true if another rank reads it.
   using LeftOut = std::function<bool(std::uint64_t)>;
   /// Read a slab of a chunked dataset.
   /// @param left_out  chunks whose elements are left unchanged; empty: none.
-  Status read(StoredFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
+  Status read(ChunkFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
               const LeftOut& left_out = {}, double abs_bound = 0);
   /// True if the slab is read from parts of chunks, without sharing these with other ranks. It then
   /// omits at least every second value along all axes of the coarse views, or
@@ -170,10 +121,10 @@ class ChunkReader {
   bool holds(const ChunkKey& id) { return cache_.holds(id); }
   /// Call visit(position in `chunks`, values) for each of these stored chunks, decoded; on any
   /// thread. Uses memory for work like read(); caches none.
-  Status visit(StoredFile& file, ReadDataset& dataset, std::span<const StoredChunk> chunks,
+  Status visit(ChunkFile& file, ReadDataset& dataset, std::span<const StoredChunk> chunks,
                const std::function<void(std::size_t, std::span<const std::byte>)>& visit);
   /// Read a slab of a contiguous dataset; on several threads if it is large.
-  Status read_contiguous(StoredFile& file, const ReadDataset& dataset, const Slab& slab,
+  Status read_contiguous(ChunkFile& file, const ReadDataset& dataset, const Slab& slab,
                          std::byte* values);
   /// Stop decoding ahead and empty the cache.
   void forget();
@@ -195,7 +146,7 @@ class ChunkReader {
   };
   /// A slab being read.
   struct Reading {
-    StoredFile& file;
+    ChunkFile& file;
     ReadDataset& dataset;
     const Slab& slab;
     std::byte* values;
@@ -233,13 +184,13 @@ class ChunkReader {
                     std::uint64_t n_bytes, std::byte* to);
   /// True if the slab needs all values of the chunk.
   static bool uses_up(const Reading& reading, const SlabPart& part, const Box& box);
-  Status take_hits(Reading& reading, std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,
+  Status take_hits(Reading& reading,
+                   std::span<const std::pair<StoredChunk, ChunkCache::Entry>> hits,
                    std::vector<StoredChunk>& jobs);
-  Status for_each_fetched(StoredFile& file, ReadDataset& dataset, std::span<StoredChunk> jobs,
+  Status for_each_fetched(ChunkFile& file, ReadDataset& dataset, std::span<StoredChunk> jobs,
                           std::uint64_t work_bytes, const Work& work);
-  Status fetch_group(StoredFile& file, const ReadDataset& dataset,
-                     std::span<const StoredChunk> jobs, const Group& group, std::size_t lane,
-                     const Work& work);
+  Status fetch_group(ChunkFile& file, const ReadDataset& dataset, std::span<const StoredChunk> jobs,
+                     const Group& group, std::size_t lane, const Work& work);
   std::uint64_t n_lanes_for(const ReadDataset& dataset, std::span<const StoredChunk> jobs,
                             std::uint64_t work_bytes) const;
   std::uint64_t work_bytes_for(const Reading& reading);
@@ -250,13 +201,13 @@ class ChunkReader {
   Status decode(const ReadDataset& dataset, const StoredChunk& job,
                 std::span<const std::byte> encoded, std::span<std::byte> values,
                 bool prefix = false);
-  void look_ahead(StoredFile& file, ReadDataset& dataset, const Slab& slab);
-  void post_ahead(StoredFile& file, ReadDataset& dataset, const StoredChunk& job);
+  void look_ahead(ChunkFile& file, ReadDataset& dataset, const Slab& slab);
+  void post_ahead(ChunkFile& file, ReadDataset& dataset, const StoredChunk& job);
 
   ReadOptions options_;
   std::map<std::size_t, ReadDataset> prepared_;  ///< Same order on all ranks, for windows.
   std::uint64_t work_bytes_;
-  ReadCache cache_;
+  ChunkCache cache_;
   ReadCounts counts_;
   std::vector<Lane> lanes_;
   /// The last slab, and the last one decoded ahead.

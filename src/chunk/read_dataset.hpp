@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
+#include "chunk/read_index.hpp"
+#include "core/codec.hpp"
 #include "core/slab.hpp"
-#include "describe/stored_file.hpp"
-#include "read/read_index.hpp"
 #include "trz/base/status.hpp"
 
 namespace tailrace {
@@ -25,7 +25,7 @@ struct ReadDataset {
   ChunkGrid grid;
   std::uint64_t n_chunks = 0;
   std::uint64_t chunk_bytes = 0;
-  std::unique_ptr<Codec> codec;  ///< Made when a filtered chunk is first read.
+  std::shared_ptr<const Codec> codec;  ///< Made when a filtered chunk is first read, if not set.
 
   bool chunked() const { return listed->chunked(); }
   std::string name() const { return "dataset \"" + listed->path + "\""; }
@@ -37,7 +37,7 @@ struct ReadDataset {
   bool is_raw(const StoredChunk& chunk) const;
   /// Check a chunk's extent. @error corrupt  it lies beyond the file's end, or is raw with a length
   /// other than a chunk's.
-  Status check_chunk(const InputBytes& file, const StoredChunk& chunk) const;
+  Status check_chunk(const ChunkFile& file, const StoredChunk& chunk) const;
   /// Make the codec unless it exists. @error plugin_missing, unsupported
   Status make_codec(const std::string& plugin_path);
 };
@@ -65,7 +65,7 @@ struct FetchCount {
 /// Read a slab (within the array, not empty), in the file's byte order. Not collective.
 /// Thread-safe. Neighbouring rows share one read, including gaps of up to `gap_bytes` (at most 16
 /// KiB) between them. Memory: 1 MiB and a gap. @error io_error, corrupt (the file ends before)
-Status read_plain_array(const InputBytes& file, const PlainArray& array, const Slab& slab,
+Status read_plain_array(const ChunkFile& file, const PlainArray& array, const Slab& slab,
                         std::uint64_t gap_bytes, std::byte* values, FetchCount& count);
 
 }  // namespace tailrace

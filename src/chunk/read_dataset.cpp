@@ -1,14 +1,15 @@
 // Preparation of datasets, fill values, and reads of contiguous arrays.
 
-#include "read/read_dataset.hpp"
+#include "chunk/read_dataset.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
 
+#include "chunk/stored_chunk.hpp"
 #include "core/byte_order.hpp"
-#include "describe/input_bytes.hpp"
+#include "core/checked_product.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "trz/base/buffer.hpp"
 
@@ -37,7 +38,7 @@ void repeat_fill(const Bytes& element, std::span<std::byte> values) {
 /// Reads a slab of an array that is row-major in the file.
 class ContiguousRead {
  public:
-  ContiguousRead(const InputBytes& file, const PlainArray& array, const Slab& slab,
+  ContiguousRead(const ChunkFile& file, const PlainArray& array, const Slab& slab,
                  std::uint64_t gap_bytes, std::byte* values)
       : file_(file),
         array_(array),
@@ -135,7 +136,7 @@ class ContiguousRead {
     return file_.read_at(address, bytes);
   }
 
-  const InputBytes& file_;
+  const ChunkFile& file_;
   const PlainArray& array_;
   const Slab& slab_;
   std::uint64_t gap_bytes_;
@@ -162,13 +163,10 @@ std::string ReadDataset::chunk_text(const StoredChunk& chunk) const {
 }
 
 bool ReadDataset::is_raw(const StoredChunk& chunk) const {
-  const std::size_t n_filters = listed->storage.filters.size();
-  if (n_filters == 0) return true;
-  const std::uint32_t all = n_filters >= 32 ? UINT32_MAX : (1U << n_filters) - 1;
-  return (chunk.filter_mask & all) == all;
+  return is_raw_chunk(chunk.filter_mask, listed->storage.filters.size());
 }
 
-Status ReadDataset::check_chunk(const InputBytes& file, const StoredChunk& chunk) const {
+Status ReadDataset::check_chunk(const ChunkFile& file, const StoredChunk& chunk) const {
   const Extent& extent = chunk.extent;
   if (extent.address > file.file_bytes() ||
       extent.encoded_bytes > file.file_bytes() - extent.address) {
@@ -184,7 +182,9 @@ Status ReadDataset::check_chunk(const InputBytes& file, const StoredChunk& chunk
 
 Status ReadDataset::make_codec(const std::string& plugin_path) {
   if (codec != nullptr) return Status();
-  TAILRACE_TAKE(codec, make_stored_codec(*listed, listed->storage, plugin_path));
+  TAILRACE_TAKE(std::unique_ptr<Codec> made,
+                make_stored_codec(*listed, listed->storage, plugin_path));
+  codec = std::move(made);
   return Status();
 }
 
@@ -229,7 +229,7 @@ void fill_part(const ReadDataset& dataset, const SlabPart& part, const Slab& sla
   });
 }
 
-Status read_plain_array(const InputBytes& file, const PlainArray& array, const Slab& slab,
+Status read_plain_array(const ChunkFile& file, const PlainArray& array, const Slab& slab,
                         std::uint64_t gap_bytes, std::byte* values, FetchCount& count) {
   ContiguousRead reading(file, array, slab, gap_bytes, values);
   TAILRACE_TRY(reading.run());

@@ -14,8 +14,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "chunk/chunk_file.hpp"
 #include "core/comm.hpp"
-#include "describe/stored_file.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "trz/base/status.hpp"
 
@@ -26,13 +26,13 @@ class ReadIndex {
  public:
   /// Find chunks; those that were never written have 0 encoded bytes. Not collective. Reads `file`
   /// unless the index is complete(). @error corrupt, io_error
-  Status find(StoredFile& file, const StoredDataset& dataset, std::uint64_t n_chunks,
+  Status find(ChunkFile& file, const StoredDataset& dataset, std::uint64_t n_chunks,
               std::span<const std::uint64_t> chunk_indexes, std::vector<StoredChunk>& found);
 
   /// Have rank 0 read the index and every node store it. Collective. `file`: only used on rank 0.
   /// Cost: 0.2 us a chunk at rank 0, and a broadcast in pieces. It has 12 bytes a chunk, or 32 if a
   /// filter was skipped or most chunks are missing.
-  Status open(Comm& comm, StoredFile* file, const StoredDataset& dataset, std::uint64_t n_chunks);
+  Status open(Comm& comm, ChunkFile* file, const StoredDataset& dataset, std::uint64_t n_chunks);
   bool opened() const { return opened_; }
   /// True if find() needs no file.
   bool complete() const { return opened_ || walked_; }
@@ -42,7 +42,7 @@ class ReadIndex {
  private:
   StoredChunk at(std::uint64_t chunk_index) const;
   StoredChunk shared_at(std::uint64_t chunk_index) const;
-  Status walk(StoredFile& file, const StoredDataset& dataset);
+  Status walk(ChunkFile& file, const StoredDataset& dataset);
   const std::byte* entry(std::uint64_t position) const;
 
   std::unordered_map<std::uint64_t, StoredChunk> looked_up_;

@@ -1,10 +1,12 @@
 // Reads of slabs of chunked datasets: finding, fetching, decoding, caching and prefetching chunks.
 
-#include "read/read_chunks.hpp"
+#include "chunk/chunk_reader.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "measure/machine_identity.hpp"
 
 namespace tailrace {
 
@@ -96,6 +98,12 @@ Status grow(Buffer& buffer, std::uint64_t n_bytes) {
 
 }  // namespace
 
+std::uint64_t n_decode_threads(const Comm& comm, const ReadOptions& options) {
+  if (options.n_threads > 0) return options.n_threads;
+  // Two even if ranks fill the cores: one waits for the storage while the other decodes.
+  return std::max<std::uint64_t>(2, n_cores_of_node() / std::uint64_t(comm.n_ranks_on_node()));
+}
+
 ChunkReader::ChunkReader(const ReadOptions& options, std::uint64_t n_threads)
     : options_(options),
       work_bytes_(options.memory_bytes / 2),
@@ -129,7 +137,7 @@ Status ChunkReader::prepare(std::size_t number, const StoredDataset& listed,
   return prepared;
 }
 
-Status ChunkReader::read(StoredFile& file, std::size_t number, const StoredDataset& listed,
+Status ChunkReader::read(ChunkFile& file, std::size_t number, const StoredDataset& listed,
                          const Slab& slab, std::span<std::byte> values, double abs_bound) {
   if (listed.by_hdf5()) return file.read_slab(listed, slab, values);
   ReadDataset* dataset = nullptr;
@@ -172,20 +180,20 @@ std::uint64_t ChunkReader::n_lanes_for(const ReadDataset& dataset,
   return std::clamp<std::uint64_t>(std::min(by_memory, by_work), 1, team_.n_threads());
 }
 
-Status ChunkReader::fetch_group(StoredFile& file, const ReadDataset& dataset,
+Status ChunkReader::fetch_group(ChunkFile& file, const ReadDataset& dataset,
                                 std::span<const StoredChunk> jobs, const Group& group,
                                 std::size_t lane_index, const Work& work) {
   Lane& lane = lanes_[lane_index];
   const std::uint64_t address = jobs[group.begin].extent.address;
   std::uint64_t end = address;
   for (std::size_t i = group.begin; i < group.end; ++i) {
-    TAILRACE_TRY(dataset.check_chunk(file.bytes(), jobs[i]));
+    TAILRACE_TRY(dataset.check_chunk(file, jobs[i]));
     end = std::max(end, jobs[i].extent.address + jobs[i].extent.encoded_bytes);
   }
   TAILRACE_TRY(grow(lane.fetched, end - address));
   {
     const ReadStopwatch watch(counts_.fetch_ns);
-    const Status read = file.bytes().read_at(address, {lane.fetched.data(), end - address});
+    const Status read = file.read_at(address, {lane.fetched.data(), end - address});
     if (!read.ok()) return read.within(dataset.chunk_text(jobs[group.begin]));
     ++counts_.n_reads;
     counts_.fetched_bytes += end - address;
@@ -198,7 +206,7 @@ Status ChunkReader::fetch_group(StoredFile& file, const ReadDataset& dataset,
   return Status();
 }
 
-Status ChunkReader::for_each_fetched(StoredFile& file, ReadDataset& dataset,
+Status ChunkReader::for_each_fetched(ChunkFile& file, ReadDataset& dataset,
                                      std::span<StoredChunk> jobs, std::uint64_t work_bytes,
                                      const Work& work) {
   if (jobs.empty()) return Status();
@@ -254,7 +262,8 @@ Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk
   const SlabPart part = part_within(reading.slab, box);
   const bool keeps = reading.keep_whole || (reading.keep_parts && !uses_up(reading, part, box));
   const ChunkKey id{dataset.number, job.chunk_index};
-  const ReadCache::Entry entry = keeps && !prefix ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
+  const ChunkCache::Entry entry =
+      keeps && !prefix ? cache_.begin(id, dataset.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
   if (values == nullptr) {
     values = one_piece(dataset.grid.chunk_shape, part, reading.slab, reading.values,
@@ -280,7 +289,7 @@ Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk
 Status ChunkReader::read_raw_part(Reading& reading, Lane& lane, const StoredChunk& job,
                                   const SlabPart& part) {
   const ReadDataset& dataset = reading.dataset;
-  TAILRACE_TRY(dataset.check_chunk(reading.file.bytes(), job));
+  TAILRACE_TRY(dataset.check_chunk(reading.file, job));
   Slab in_chunk = part.slab;
   const Box box = dataset.grid.full_box(job.chunk_index);
   for (std::size_t d = 0; d < box.rank(); ++d) in_chunk.start[d] -= box.start[d];
@@ -298,7 +307,7 @@ Status ChunkReader::read_raw_part(Reading& reading, Lane& lane, const StoredChun
     const ReadStopwatch watch(counts_.fetch_ns);
     const PlainArray array{job.extent.address, dataset.grid.chunk_shape, dataset.element_bytes};
     const Status read =
-        read_plain_array(reading.file.bytes(), array, in_chunk, options_.gap_bytes, values, count);
+        read_plain_array(reading.file, array, in_chunk, options_.gap_bytes, values, count);
     if (!read.ok()) return read.within(dataset.chunk_text(job));
   }
   counts_.n_reads += count.n_reads;
@@ -315,7 +324,7 @@ Status ChunkReader::read_raw_part(Reading& reading, Lane& lane, const StoredChun
 }
 
 Status ChunkReader::take_hits(Reading& reading,
-                              std::span<const std::pair<StoredChunk, ReadCache::Entry>> hits,
+                              std::span<const std::pair<StoredChunk, ChunkCache::Entry>> hits,
                               std::vector<StoredChunk>& jobs) {
   jobs.clear();
   for (const auto& [chunk, entry] : hits) {
@@ -342,14 +351,14 @@ Status ChunkReader::read_batch(Reading& reading, std::span<const std::uint64_t> 
   std::vector<StoredChunk> raw_jobs;
   std::vector<StoredChunk> viewed;
   std::vector<StoredChunk> in_part;
-  std::vector<std::pair<StoredChunk, ReadCache::Entry>> hits;
+  std::vector<std::pair<StoredChunk, ChunkCache::Entry>> hits;
   TAILRACE_TRY(
       dataset.index.find(reading.file, *dataset.listed, dataset.n_chunks, chunk_indexes, found));
   for (const StoredChunk& chunk : found) {
     if (chunk.extent.encoded_bytes == 0) {
       const Box box = dataset.grid.full_box(chunk.chunk_index);
       fill_part(dataset, part_within(reading.slab, box), reading.slab, reading.values);
-    } else if (ReadCache::Entry entry = cache_.find({dataset.number, chunk.chunk_index})) {
+    } else if (ChunkCache::Entry entry = cache_.find({dataset.number, chunk.chunk_index})) {
       hits.emplace_back(chunk, std::move(entry));
     } else if (reading.view != nullptr) {
       viewed.push_back(chunk);
@@ -440,7 +449,7 @@ Status ChunkReader::fetch_part(const Reading& reading, const StoredChunk& job, s
                                std::uint64_t n_bytes, std::byte* to) {
   if (n_bytes == 0) return Status();
   const ReadStopwatch watch(counts_.fetch_ns);
-  const Status read = reading.file.bytes().read_at(job.extent.address + begin, {to, n_bytes});
+  const Status read = reading.file.read_at(job.extent.address + begin, {to, n_bytes});
   if (!read.ok()) return read.within(reading.dataset.chunk_text(job));
   ++counts_.n_reads;
   counts_.fetched_bytes += n_bytes;
@@ -449,7 +458,7 @@ Status ChunkReader::fetch_part(const Reading& reading, const StoredChunk& job, s
 
 Status ChunkReader::fetch_head(const Reading& reading, const StoredChunk& job,
                                std::uint64_t n_bytes, Lane& lane, std::uint64_t& n_fetched) {
-  TAILRACE_TRY(reading.dataset.check_chunk(reading.file.bytes(), job));
+  TAILRACE_TRY(reading.dataset.check_chunk(reading.file, job));
   TAILRACE_TRY(grow(lane.fetched, job.extent.encoded_bytes));
   n_fetched = std::min(std::max(n_bytes, page_bytes), job.extent.encoded_bytes);
   return fetch_part(reading, job, 0, n_fetched, lane.fetched.data());
@@ -481,7 +490,7 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
   const bool in_part = part.slab.count != intersect(box, whole_box(view.grid.shape)).count;
   const bool keeps = reading.keep_whole || (reading.keep_parts && in_part);
   const ChunkKey id = view_key(dataset.number, job.chunk_index, view.level);
-  const ReadCache::Entry entry = keeps ? cache_.begin(id, view.chunk_bytes) : nullptr;
+  const ChunkCache::Entry entry = keeps ? cache_.begin(id, view.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
   if (values == nullptr) {
     TAILRACE_TRY(grow(lane.decoded, view.chunk_bytes));
@@ -533,7 +542,7 @@ Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> ch
   std::vector<StoredChunk> jobs;
   for (const StoredChunk& chunk : chunks) {
     const ChunkKey id = view_key(dataset.number, chunk.chunk_index, view.level);
-    const ReadCache::Entry kept = cache_.find(id);
+    const ChunkCache::Entry kept = cache_.find(id);
     if (kept == nullptr || !cache_.wait(kept)) {
       jobs.push_back(chunk);
       continue;
@@ -552,8 +561,8 @@ Status ChunkReader::read_views(Reading& reading, std::span<const StoredChunk> ch
 /// Multiple of the cache's capacity above which a slab in one pass caches nothing.
 constexpr std::uint64_t kKeptTimesMax = 2;
 
-Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& slab,
-                         std::byte* values, const LeftOut& left_out, double abs_bound) {
+Status ChunkReader::read(ChunkFile& file, ReadDataset& dataset, const Slab& slab, std::byte* values,
+                         const LeftOut& left_out, double abs_bound) {
   TouchedChunks touched(dataset.grid, slab);
   const std::optional<ViewSlab> view = view_slab(dataset, slab);
   Reading reading{
@@ -583,7 +592,7 @@ Status ChunkReader::read(StoredFile& file, ReadDataset& dataset, const Slab& sla
 }
 
 Status ChunkReader::visit(
-    StoredFile& file, ReadDataset& dataset, std::span<const StoredChunk> chunks,
+    ChunkFile& file, ReadDataset& dataset, std::span<const StoredChunk> chunks,
     const std::function<void(std::size_t, std::span<const std::byte>)>& visit_chunk) {
   std::vector<StoredChunk> jobs(chunks.begin(), chunks.end());
   std::vector<std::size_t> order(jobs.size());
@@ -605,7 +614,7 @@ Status ChunkReader::visit(
       });
 }
 
-Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset, const Slab& slab,
+Status ChunkReader::read_contiguous(ChunkFile& file, const ReadDataset& dataset, const Slab& slab,
                                     std::byte* values) {
   const Extent& stored = dataset.listed->contiguous;
   if (stored.encoded_bytes == 0) {
@@ -634,8 +643,7 @@ Status ChunkReader::read_contiguous(StoredFile& file, const ReadDataset& dataset
     FetchCount count;
     {
       const ReadStopwatch watch(counts_.fetch_ns);
-      const Status read =
-          read_plain_array(file.bytes(), array, piece, options_.gap_bytes, to, count);
+      const Status read = read_plain_array(file, array, piece, options_.gap_bytes, to, count);
       if (!read.ok()) return read.within(dataset.name() + " " + slab_text(piece));
     }
     counts_.n_reads += count.n_reads;
@@ -656,9 +664,9 @@ constexpr std::size_t kAheadChunksMax = 4096;
 
 }  // namespace
 
-void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const StoredChunk& job) {
+void ChunkReader::post_ahead(ChunkFile& file, ReadDataset& dataset, const StoredChunk& job) {
   const ChunkKey id{dataset.number, job.chunk_index};
-  const ReadCache::Entry entry = cache_.begin(id, dataset.chunk_bytes);
+  const ChunkCache::Entry entry = cache_.begin(id, dataset.chunk_bytes);
   if (entry == nullptr) return;
   const auto work = [this, &file, &dataset, job, id, entry] {
     const Status done = local_part([&]() -> Status {
@@ -666,7 +674,7 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
       if (!encoded.allocated()) return Status(Code::out_of_memory, "no memory to read ahead");
       {
         const ReadStopwatch watch(counts_.fetch_ns);
-        TAILRACE_TRY(file.bytes().read_at(job.extent.address, encoded.bytes()));
+        TAILRACE_TRY(file.read_at(job.extent.address, encoded.bytes()));
       }
       ++counts_.n_reads;
       counts_.fetched_bytes += encoded.n_bytes();
@@ -684,7 +692,7 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
     cache_.finish(id, entry, Status(Code::internal, "no thread reads ahead"));
 }
 
-void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab& slab) {
+void ChunkReader::look_ahead(ChunkFile& file, ReadDataset& dataset, const Slab& slab) {
   if (!options_.prefetch || team_.n_threads() <= 1) return;
   const std::optional<Slab> last = std::exchange(last_slab_, slab);
   const std::size_t last_dataset = std::exchange(last_dataset_, dataset.number);
@@ -732,91 +740,11 @@ void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab&
   last_ahead_ = ahead;
   for (const StoredChunk& job : found) {
     const bool worth = job.extent.encoded_bytes > 0 && !dataset.is_raw(job) &&
-                       dataset.check_chunk(file.bytes(), job).ok() &&
+                       dataset.check_chunk(file, job).ok() &&
                        !cache_.holds({dataset.number, job.chunk_index});
     if (!worth || !dataset.make_codec(options_.plugin_path).ok()) continue;
     post_ahead(file, dataset, job);
   }
-}
-
-// --- ReadCache: list of decoded chunks in the order of their use.
-
-void ReadCache::drop(std::unordered_map<ChunkKey, Kept, ChunkKeyHash>::iterator kept) {
-  n_bytes_ -= kept->second.entry->values.capacity();
-  uses_.erase(kept->second.use);
-  kept_.erase(kept);
-}
-
-void ReadCache::drop(const ChunkKey& id) {
-  const std::scoped_lock lock(mutex_);
-  const auto found = kept_.find(id);
-  if (found != kept_.end() && found->second.entry->ready) drop(found);
-}
-
-ReadCache::Entry ReadCache::find(const ChunkKey& id) {
-  const std::scoped_lock lock(mutex_);
-  const auto found = kept_.find(id);
-  if (found == kept_.end()) return nullptr;
-  uses_.splice(uses_.end(), uses_, found->second.use);
-  return found->second.entry;
-}
-
-bool ReadCache::wait(const Entry& entry) {
-  std::unique_lock lock(mutex_);
-  ready_.wait(lock, [&] { return entry->ready; });
-  return entry->failure.ok();
-}
-
-bool ReadCache::holds(const ChunkKey& id) {
-  const std::scoped_lock lock(mutex_);
-  return kept_.contains(id);
-}
-
-ReadCache::Entry ReadCache::begin(const ChunkKey& id, std::uint64_t n_bytes) {
-  const std::scoped_lock lock(mutex_);
-  if (n_bytes > bytes_max_ || kept_.contains(id)) return nullptr;
-  for (auto use = uses_.begin(); use != uses_.end() && n_bytes_ + n_bytes > bytes_max_;) {
-    const auto oldest = kept_.find(*use++);
-    if (oldest->second.entry->ready) drop(oldest);
-  }
-  if (n_bytes_ + n_bytes > bytes_max_) return nullptr;
-  Entry entry;
-  const Status made = local_part([&] {
-    auto chunk = std::make_shared<CachedChunk>();
-    chunk->values = Buffer(n_bytes);
-    if (!chunk->values.allocated()) return Status(Code::out_of_memory, "no memory left");
-    std::list<ChunkKey> use{id};
-    kept_.emplace(id, Kept{chunk, use.begin()});
-    uses_.splice(uses_.end(), use);
-    n_bytes_ += n_bytes;
-    entry = std::move(chunk);
-    return Status();
-  });
-  return made.ok() ? entry : nullptr;
-}
-
-void ReadCache::finish(const ChunkKey& id, const Entry& entry, Status failure) {
-  {
-    const std::scoped_lock lock(mutex_);
-    entry->failure = std::move(failure);
-    entry->ready = true;
-    const auto found = kept_.find(id);
-    const bool drops = !entry->failure.ok() && found != kept_.end();
-    if (drops && found->second.entry == entry) drop(found);
-  }
-  ready_.notify_all();
-}
-
-void ReadCache::clear() {
-  const std::scoped_lock lock(mutex_);
-  kept_.clear();
-  uses_.clear();
-  n_bytes_ = 0;
-}
-
-std::uint64_t ReadCache::bytes_free() {
-  const std::scoped_lock lock(mutex_);
-  return bytes_max_ - n_bytes_;
 }
 
 }  // namespace tailrace

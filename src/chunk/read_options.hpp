@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "core/slab.hpp"
-#include "describe/stored_file.hpp"
+#include "hdf5/dataset_schema.hpp"
 #include "trz/base/status.hpp"
 
 namespace tailrace {

@@ -1,6 +1,6 @@
-// Reading a stored chunk, and continuing it.
+// Completing or joining stored chunks that hold fewer steps than they will have.
 
-#include "field/stored_values.hpp"
+#include "field/chunk_beginnings.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -8,23 +8,13 @@
 #include <string>
 #include <utility>
 
-#include "core/byte_order.hpp"
+#include "chunk/stored_chunk.hpp"
 #include "core/codec_registry.hpp"
-#include "describe/input_bytes.hpp"
 #include "field/field_state.hpp"
 #include "trz/trz.hpp"
 
 namespace tailrace {
 namespace {
-
-Result<EncodedBytes> read_stored(Storage& storage, const ChunkPlace& place) {
-  EncodedBytes encoded;
-  encoded.buffer = Buffer(place.encoded_bytes);
-  encoded.filter_mask = place.filter_mask;
-  if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
-  TAILRACE_TRY(storage.read_at(place.address, encoded.buffer.bytes()));
-  return encoded;
-}
 
 Status not_joined() {
   return Status(Code::unsupported, "cannot add to a chunk without filters or with " +
@@ -51,8 +41,8 @@ class StoredBeginnings final : public ChunkBeginnings {
     const StoredChunk* const chunk = find(chunk_index);
     if (chunk == nullptr)
       return Status(Code::corrupt, "the incomplete chunk is missing in the file");
-    TAILRACE_TAKE(const Buffer old,
-                  read_stored_values(storage_, codec_, place_of(*chunk), values.n_bytes()));
+    TAILRACE_TAKE(EncodedBytes encoded, fetch_chunk(storage_, place_of(*chunk)));
+    TAILRACE_TAKE(const Buffer old, decode_chunk(codec_, std::move(encoded), values.n_bytes()));
     std::memcpy(values.data(), old.data(), n_bytes_);
     return Status();
   }
@@ -61,7 +51,7 @@ class StoredBeginnings final : public ChunkBeginnings {
 
   Status join(std::uint64_t chunk_index, EncodedBytes& encoded) const override {
     const StoredChunk* const chunk = find(chunk_index);
-    TAILRACE_TAKE(const EncodedBytes old, read_stored(storage_, place_of(*chunk)));
+    TAILRACE_TAKE(const EncodedBytes old, fetch_chunk(storage_, place_of(*chunk)));
     if (old.filter_mask != 0 || encoded.filter_mask != 0) {
       return not_joined();
     }
@@ -92,7 +82,7 @@ class StoredBeginnings final : public ChunkBeginnings {
     for (std::size_t i = first; i < chunks_.size(); i += stride) {
       TAILRACE_TRY(complete(chunks_[i].chunk_index, values));
       if (!must_join || !joins()) continue;
-      TAILRACE_TAKE(const EncodedBytes old, read_stored(storage_, place_of(chunks_[i])));
+      TAILRACE_TAKE(const EncodedBytes old, fetch_chunk(storage_, place_of(chunks_[i])));
       if (old.filter_mask != 0) return not_joined();
       TAILRACE_TAKE(const trz::ChunkSummary summary, trz::describe(old.buffer.bytes()));
       if (summary.n_parts == trz::kJoinedPartsMax) return not_joined();
@@ -101,9 +91,6 @@ class StoredBeginnings final : public ChunkBeginnings {
   }
 
  private:
-  static ChunkPlace place_of(const StoredChunk& chunk) {
-    return {chunk.extent.address, chunk.extent.encoded_bytes, chunk.filter_mask};
-  }
   const StoredChunk* find(std::uint64_t chunk_index) const {
     const auto found =
         std::ranges::lower_bound(chunks_, chunk_index, {}, &StoredChunk::chunk_index);
@@ -120,26 +107,6 @@ class StoredBeginnings final : public ChunkBeginnings {
 };
 
 }  // namespace
-
-Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
-                                  std::uint64_t raw_bytes, std::size_t swapped_bytes) {
-  TAILRACE_TAKE(EncodedBytes encoded, read_stored(storage, place));
-  const std::uint64_t all = (std::uint64_t{1} << codec.filters().size()) - 1;
-  if ((place.filter_mask & all) == all) {
-    if (place.encoded_bytes == raw_bytes) {
-      swap_elements(encoded.buffer.bytes(), swapped_bytes);
-      return std::move(encoded.buffer);
-    }
-    return Status(Code::corrupt, "has " + std::to_string(place.encoded_bytes) + " bytes, must be " +
-                                     std::to_string(raw_bytes));
-  }
-  Result<Buffer> values = codec.decode(std::move(encoded));
-  if (values.ok() && values->n_bytes() != raw_bytes) {
-    return Status(Code::corrupt, "decodes to " + std::to_string(values->n_bytes()) +
-                                     " bytes, must be " + std::to_string(raw_bytes));
-  }
-  return values;
-}
 
 Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& storage) {
   if (field.n_begun == 0) return Status();

@@ -1,5 +1,4 @@
-// Chunks that the file already holds: reading their values, and writing chunks that begin with
-// them.
+// Chunks of a field over time to which new steps are added.
 
 #pragma once
 
@@ -18,12 +17,6 @@
 namespace tailrace {
 
 struct FieldState;
-
-/// Read the values of a chunk from the file. Not collective. As thread-safe as the storage.
-/// @param swapped_bytes  element size, if chunks without filters have the other byte order.
-/// @error corrupt, io_error, codec_failed
-Result<Buffer> read_stored_values(Storage& storage, const Codec& codec, const ChunkPlace& place,
-                                  std::uint64_t raw_bytes, std::size_t swapped_bytes = 1);
 
 /// Chunks of a field over time that the file holds with fewer steps than they will have. The stored
 /// steps stay bit-identical, and lossy values are not encoded twice. A lossless codec encodes the
