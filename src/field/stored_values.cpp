@@ -21,14 +21,18 @@ Result<EncodedBytes> read_stored(Storage& storage, const ChunkPlace& place) {
   EncodedBytes encoded;
   encoded.buffer = Buffer(place.encoded_bytes);
   encoded.filter_mask = place.filter_mask;
-  if (!encoded.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+  if (!encoded.buffer.allocated()) {
+    return Status(Code::out_of_memory,
+                  "no memory for a chunk of " + std::to_string(place.encoded_bytes) + " bytes");
+  }
   TAILRACE_TRY(storage.read_at(place.address, encoded.buffer.bytes()));
   return encoded;
 }
 
 Status not_joined() {
-  return Status(Code::unsupported, "cannot add to a chunk without filters or with " +
-                                       std::to_string(trz::kJoinedPartsMax) + " parts");
+  return Status(Code::unsupported,
+                "cannot add steps to a chunk that is stored without filters or has " +
+                    std::to_string(trz::kJoinedPartsMax) + " parts already");
 }
 
 class StoredBeginnings final : public ChunkBeginnings {

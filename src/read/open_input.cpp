@@ -183,7 +183,9 @@ class Hdf5Input final : public InputFile {
     if (!chunk) return std::optional<EncodedBytes>();
     EncodedBytes encoded{Buffer(chunk->extent.encoded_bytes), chunk->filter_mask};
     if (!encoded.buffer.allocated()) {
-      return Status(Code::out_of_memory, "no memory for a stored chunk");
+      return Status(Code::out_of_memory, "not enough memory for a stored chunk of " +
+                                             std::to_string(chunk->extent.encoded_bytes) +
+                                             " bytes");
     }
     TAILRACE_TRY(file_->bytes().read_at(chunk->extent.address, encoded.buffer.bytes()));
     return std::optional<EncodedBytes>(std::move(encoded));

@@ -91,7 +91,7 @@ Status grow(Buffer& buffer, std::uint64_t n_bytes) {
   buffer = Buffer();
   buffer = Buffer(n_bytes);
   if (buffer.allocated()) return Status();
-  return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
+  return Status(Code::out_of_memory, "not enough memory for " + std::to_string(n_bytes) + " bytes");
 }
 
 }  // namespace
@@ -663,7 +663,8 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
   const auto work = [this, &file, &dataset, job, id, entry] {
     const Status done = local_part([&]() -> Status {
       Buffer encoded(job.extent.encoded_bytes);
-      if (!encoded.allocated()) return Status(Code::out_of_memory, "no memory to read ahead");
+      if (!encoded.allocated())
+        return Status(Code::out_of_memory, "not enough memory to read ahead");
       {
         const ReadStopwatch watch(counts_.fetch_ns);
         TAILRACE_TRY(file.bytes().read_at(job.extent.address, encoded.bytes()));
@@ -681,7 +682,7 @@ void ChunkReader::post_ahead(StoredFile& file, ReadDataset& dataset, const Store
     return Status();
   });
   if (!posted || !called.ok())
-    cache_.finish(id, entry, Status(Code::internal, "no thread reads ahead"));
+    cache_.finish(id, entry, Status(Code::internal, "cannot start reading ahead in a thread"));
 }
 
 void ChunkReader::look_ahead(StoredFile& file, ReadDataset& dataset, const Slab& slab) {
@@ -784,7 +785,8 @@ ReadCache::Entry ReadCache::begin(const ChunkKey& id, std::uint64_t n_bytes) {
   const Status made = local_part([&] {
     auto chunk = std::make_shared<CachedChunk>();
     chunk->values = Buffer(n_bytes);
-    if (!chunk->values.allocated()) return Status(Code::out_of_memory, "no memory left");
+    if (!chunk->values.allocated())
+      return Status(Code::out_of_memory, "not enough memory to cache a chunk");
     std::list<ChunkKey> use{id};
     kept_.emplace(id, Kept{chunk, use.begin()});
     uses_.splice(uses_.end(), use);
