@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 """Check the shape of the tree: which folder includes which, and the size of files and lines.
 
-The allowed arrows are those of docs/architecture.md. A new one needs a page in docs/adr/ and a line
-here. Also checked: the pure folders touch no MPI, HDF5, clock, file or print; mpi.h and hdf5.h stay
-in their rooms; the environment is read by core/environment.hpp alone; no file lies loose in src;
-the project trz includes nothing outside its folder; file names are unique; files hold at most 900
-lines of at most 100 columns.
+An arrow A -> B means that files of folder A may include headers of folder B. The allowed arrows are
+those of docs/architecture.md; a new one needs a page in docs/adr/ and an entry in ARROWS below.
+The test also checks:
+- pure folders use no MPI, HDF5, clock, file or print;
+- mpi.h and hdf5.h are included only in the folders that may use them;
+- only core/environment.hpp reads the environment;
+- every file of src lies in a known folder;
+- the project trz includes nothing outside its folder;
+- file names are unique, and files hold at most 900 lines of at most 100 columns.
 """
 
 import collections
@@ -17,10 +21,10 @@ HERE = pathlib.Path(__file__).resolve()
 ROOT = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE.parents[1]
 
 PURE = ("codec", "layout", "model", "policy", "schedule")
-# Who calls HDF5. The folders below src/concat are what a concatenation asks of it.
+# Folders whose code calls HDF5. Those below src/concat contain the HDF5 calls of a concatenation.
 HDF5_ROOMS = ("hdf5", "describe", "netcdf", "concat/hdf5", "concat/check")
-# The project trz: its value types, which every room includes, and its codecs, which the rooms above
-# src/codec include, too.
+# The project trz. Every room may include its value types; the rooms above src/codec may include its
+# codecs, too.
 TRZ_BASE, TRZ_CODECS = "trz/base", {"trz", "xor"}
 TRZ_ARROWS = {
     TRZ_BASE: set(),
@@ -28,7 +32,8 @@ TRZ_ARROWS = {
     "xor": {TRZ_BASE},
     "hdf5_filter": {TRZ_BASE, *TRZ_CODECS},
 }
-# A room may include itself and these; floor by floor, so no arrow runs back up.
+# A room may include itself and the rooms listed here. Lower rooms come first, so that no arrow
+# points back up.
 ARROWS = {
     "core": set(),
     **{folder: {"core"} for folder in PURE},
@@ -57,7 +62,7 @@ PUBLIC = "tailrace"
 SOURCES = (".c", ".cpp", ".h", ".hpp", ".py")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 
-# Headers and calls that a pure folder must not hold: decisions are made from what is handed in.
+# Headers and calls that are forbidden in pure folders: their results depend on arguments only.
 IMPURE_HEADERS = {
     "chrono", "ctime", "time.h", "sys/time.h", "iostream", "fstream", "print", "filesystem",
     "stdio.h", "fcntl.h", "unistd.h", "sys/stat.h", "sys/mman.h", "dlfcn.h",
@@ -69,7 +74,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 MAX_LINES = 900
 MAX_COLUMNS = 100
-# Names that a tool demands, and that may therefore occur more than once.
+# File names that tools prescribe; they may occur more than once.
 FREE_NAMES = {"CMakeLists.txt", "conftest.py", "__init__.py", "README.md", "package.json",
               "py.typed"}
 
@@ -81,7 +86,7 @@ def complain(path, message):
 
 
 def room_of(name):
-    """The room of a file by its name below src: its folder, or "." where it lies in none.
+    """Return the room of a file from its name below src: its folder, or "." if it has none.
 
     A subfolder belongs to its folder's room, unless it is a room of its own.
     """
@@ -94,7 +99,7 @@ def room_of(name):
 
 
 def check_purity(path, text):
-    """Decisions and encodings are made from what is handed in, and leave nothing behind."""
+    """Check that a file of a pure folder reads nothing but its arguments, and prints nothing."""
     system = {header for kind, header in INCLUDE.findall(text) if kind == "<"}
     for header in sorted(system & IMPURE_HEADERS):
         complain(path, f"is in a pure folder and includes <{header}>")
@@ -103,7 +108,7 @@ def check_purity(path, text):
 
 
 def check_trz_file(path, text):
-    """trz stands alone: what it includes is its own, room by room in its sources."""
+    """Check that a file of trz includes only trz's headers, and its sources only allowed rooms."""
     trz = ROOT / "trz"
     own = [trz / "src", trz / "include"]
     is_source = path.is_relative_to(trz / "src")
@@ -152,7 +157,7 @@ def check_library_file(path, text):
 
 
 def reaches_hdf5(path, text, seen=None):
-    """Whether a file includes HDF5's header, itself or through our headers."""
+    """Return True if a file includes HDF5's header, directly or through our headers."""
     seen = set() if seen is None else seen
     for kind, header in INCLUDE.findall(text):
         if kind == "<" and header.startswith(("hdf5", "H5")):
@@ -167,7 +172,10 @@ def reaches_hdf5(path, text, seen=None):
 
 
 def check_outer_file(path, text, top):
-    """Frontends may use all of src, lab may use both; examples see the public headers only."""
+    """Check a file outside src and trz: only some of these folders may include headers of others.
+
+    Frontends may use all of src, and lab may use both. Examples use only the public headers.
+    """
     for kind, header in INCLUDE.findall(text):
         beside = any((folder / header).is_file() for folder in (ROOT / "examples", path.parent))
         if top == "examples" and kind == '"' and not beside:
@@ -178,8 +186,8 @@ def check_outer_file(path, text, top):
             complain(path, f"includes <{header}>; the public headers need neither MPI nor HDF5")
         if top not in ("lab", "tests") and kind == '"' and (ROOT / "lab" / header).is_file():
             complain(path, f'includes "{header}" of lab; nothing but tests uses the laboratory')
-    # tailrace-bench holds another HDF5 than the command line, and both have these objects; what
-    # speaks HDF5's own language has one alone.
+    # The command line and tailrace-bench link these objects, and the latter has another HDF5. Only
+    # the front ends for HDF5's own API are built for one HDF5.
     speaks_hdf5 = any(path.is_relative_to(ROOT / "frontends" / folder)
                       for folder in ("hdf5", "hdf5_serial"))
     if path.is_relative_to(ROOT / "frontends") and not speaks_hdf5 and reaches_hdf5(path, text):
@@ -187,7 +195,7 @@ def check_outer_file(path, text, top):
 
 
 def check_environment(path, text):
-    """A library in a program that is set-uid must not take orders from its caller's environment."""
+    """Check that only environment.hpp calls getenv; set-uid programs must not trust variables."""
     if path.name != "environment.hpp" and re.search(r"\bgetenv\b", COMMENT.sub("", text)):
         complain(path, "calls getenv; environment_variable() of core/environment.hpp asks safely")
 

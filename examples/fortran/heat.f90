@@ -29,7 +29,7 @@ program heat
   path = 'heat.h5'
   if (command_argument_count() > 0) call get_command_argument(1, path)
 
-  ! My columns, and whose are beside them.
+  ! This rank's columns, and its neighbours.
   first = n*rank/n_ranks + 1
   last = n*(rank + 1)/n_ranks
   left = merge(rank - 1, MPI_PROC_NULL, rank > 0)
@@ -74,7 +74,7 @@ program heat
 
 contains
 
-  !> The neighbours' columns beside mine; beyond the edges nothing changes.
+  !> Exchange the columns next to those of the neighbours; edge columns do not change.
   subroutine exchange(t)
     real(real64), intent(inout) :: t(n, first - 1:*)
     call MPI_Sendrecv(t(:, last), n, MPI_DOUBLE_PRECISION, right, 0, &

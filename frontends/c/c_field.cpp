@@ -16,15 +16,16 @@ Status bad_field(const std::string& path, const std::string& why) {
 
 Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::size_t n_dims,
               const std::uint64_t* shape, const char* options_text, tailrace_field* field) {
-  if (path == nullptr) return bad_field("", "the path is NULL");
+  if (path == nullptr) return bad_field("", "argument `path` must not be NULL");
   if (field == nullptr) return bad_field(path, "output argument `field` must not be NULL");
-  if (n_dims > 0 && shape == nullptr) return bad_field(path, "the shape is NULL");
+  if (n_dims > 0 && shape == nullptr) return bad_field(path, "argument `shape` must not be NULL");
   if (n_dims > kMaxRank) {
-    return bad_field(path, "it has " + std::to_string(n_dims) + " dimensions, at most " +
-                               std::to_string(kMaxRank) + " are possible");
+    return bad_field(path, "has " + std::to_string(n_dims) + " dimensions; at most " +
+                               std::to_string(kMaxRank) + " are supported");
   }
   const std::optional<DType> known_dtype = dtype_of(dtype);
-  if (!known_dtype) return bad_field(path, std::to_string(dtype) + " is not a tailrace_dtype");
+  if (!known_dtype)
+    return bad_field(path, "dtype " + std::to_string(dtype) + " is not a tailrace_dtype");
 
   FieldDefinition definition{path, *known_dtype, Shape(shape, shape + n_dims), file.field_defaults};
   // A chunk shape from the file's options applies only to fields with its number of dimensions.
@@ -67,8 +68,10 @@ tailrace_error set_numbers(tailrace_file* file, const char* object_path, const c
                            std::size_t n_values, const Number* values) {
   return recorded_on(file, [&]() -> Status {
     if (object_path == nullptr || name == nullptr || values == nullptr || n_values == 0) {
-      return Status(Code::invalid_argument, "attribute \"" + std::string(name ? name : "") +
-                                                "\": path, name and at least one value are needed");
+      return Status(
+          Code::invalid_argument,
+          "attribute \"" + std::string(name ? name : "") +
+              "\": path, name and values must not be NULL, and n_values must be at least 1");
     }
     return file->opened->writer->set_attribute(
         object_path, name, AttributeValue{std::vector<Number>(values, values + n_values)});
@@ -118,9 +121,9 @@ tailrace_error tailrace_attribute_set_text(tailrace_file* file, const char* obje
                                            const char* name, const char* text) {
   return tailrace::recorded_on(file, [&]() -> tailrace::Status {
     if (object_path == nullptr || name == nullptr || text == nullptr) {
-      return tailrace::Status(
-          tailrace::Code::invalid_argument,
-          "attribute \"" + std::string(name ? name : "") + "\": path, name and text are needed");
+      return tailrace::Status(tailrace::Code::invalid_argument,
+                              "attribute \"" + std::string(name ? name : "") +
+                                  "\": path, name and text must not be NULL");
     }
     return file->opened->writer->set_attribute(object_path, name,
                                                tailrace::AttributeValue{std::string(text)});

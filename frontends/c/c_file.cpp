@@ -252,8 +252,7 @@ void tailrace_file_abandon(tailrace_file* file) {
   if (ended != nullptr && ended->log && ended->pid == ::getpid()) {
     tailrace::guarded(nullptr, [&] {
       const std::optional<std::uint64_t> last = ended->writer->last_committed_step();
-      ended->log(ended->path +
-                 " was not closed, but abandoned: what no step has committed is dropped; " +
+      ended->log(ended->path + " was abandoned without a close; uncommitted data are lost; " +
                  tailrace::last_committed_text(last) + (last ? " (counted from 0)" : ""));
       return tailrace::Status();
     });

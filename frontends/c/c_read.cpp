@@ -21,7 +21,7 @@ namespace tailrace {
 namespace {
 
 Status null_argument(const char* what) {
-  return Status(Code::invalid_argument, std::string(what) + " is NULL");
+  return Status(Code::invalid_argument, std::string(what) + " must not be NULL");
 }
 
 /// Form of guarded_on() for an action on a reader.
@@ -53,8 +53,9 @@ Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_
 Status check_dataset(const Reader& reader, std::size_t dataset) {
   const std::size_t n = reader.datasets().size();
   if (dataset < n) return Status();
-  return Status(Code::invalid_argument,
-                "dataset number " + std::to_string(dataset) + " of " + std::to_string(n));
+  return Status(Code::invalid_argument, "dataset number " + std::to_string(dataset) +
+                                            " does not exist; the file has " + std::to_string(n) +
+                                            " datasets, counted from 0");
 }
 
 /// Make a slab from C arrays with the dataset's number of dimensions.
@@ -64,7 +65,8 @@ Result<Slab> make_slab(const Reader& reader, std::size_t dataset, const std::uin
   const std::size_t rank = reader.datasets()[dataset].shape.size();
   Slab slab;
   if (rank == 0) return slab;
-  if (start == nullptr || count == nullptr) return null_argument("the slab's start or count");
+  if (start == nullptr || count == nullptr)
+    return null_argument("argument `start` or `count` of the slab");
   slab.start.assign(start, start + rank);
   slab.count.assign(count, count + rank);
   if (stride != nullptr) slab.stride.assign(stride, stride + rank);
@@ -89,7 +91,7 @@ Status make_request(const Reader& reader, const tailrace_read_request& from, Rea
 Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_request* requests) {
   std::vector<ReadRequest> translated;
   const Status mine = local_part([&] {
-    if (n_requests > 0 && requests == nullptr) return null_argument("the list of requests");
+    if (n_requests > 0 && requests == nullptr) return null_argument("argument `requests`");
     translated.resize(n_requests);
     for (std::size_t i = 0; i < n_requests; ++i) {
       TAILRACE_TRY(make_request(reader, requests[i], translated[i]));
@@ -104,7 +106,9 @@ Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_requ
 Status fail_read_all(Reader& reader, tailrace_error error, const char* text) {
   const bool known = error > TAILRACE_OK && error <= static_cast<int>(Code::internal);
   const Code code = known ? static_cast<Code>(error) : Code::invalid_argument;
-  return reader.comm().agree(Status(code, text == nullptr ? "failed without a text" : text));
+  return reader.comm().agree(Status(
+      code,
+      text == nullptr ? "the program reported a failure (tailrace_reader_fail_read_all)" : text));
 }
 
 }  // namespace
@@ -136,7 +140,7 @@ size_t tailrace_reader_n_datasets(const tailrace_reader* reader) {
 tailrace_error tailrace_reader_dataset(const tailrace_reader* reader, size_t dataset,
                                        tailrace_dataset_info* info) {
   return tailrace::guarded_reader(reader, [&] {
-    if (info == nullptr) return tailrace::null_argument("the place for the dataset's info");
+    if (info == nullptr) return tailrace::null_argument("output argument `info`");
     TAILRACE_TRY(tailrace::check_dataset(*reader->reader, dataset));
     const tailrace::StoredDataset& stored = reader->reader->datasets()[dataset];
     const tailrace::Shape& chunk_shape = stored.storage.chunk_shape;
@@ -159,8 +163,8 @@ tailrace_error tailrace_reader_dataset(const tailrace_reader* reader, size_t dat
 tailrace_error tailrace_reader_find(const tailrace_reader* reader, const char* path,
                                     size_t* dataset) {
   return tailrace::guarded_reader(reader, [&] {
-    if (path == nullptr) return tailrace::null_argument("the dataset's path");
-    if (dataset == nullptr) return tailrace::null_argument("the place for the dataset's number");
+    if (path == nullptr) return tailrace::null_argument("argument `path`");
+    if (dataset == nullptr) return tailrace::null_argument("output argument `dataset`");
     const tailrace::Result<std::size_t> found = reader->reader->find(path);
     if (found.ok()) *dataset = *found;
     return found.status();
@@ -172,7 +176,7 @@ tailrace_error tailrace_reader_open_index(tailrace_reader* reader, size_t n_data
   return tailrace::guarded_reader(reader, [&] {
     const bool missing = n_datasets > 0 && datasets == nullptr;
     TAILRACE_TRY(reader->reader->comm().agree(
-        missing ? tailrace::null_argument("the list of datasets") : tailrace::Status()));
+        missing ? tailrace::null_argument("argument `datasets`") : tailrace::Status()));
     return reader->reader->open_index({datasets, n_datasets});
   });
 }
@@ -184,7 +188,7 @@ tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t dataset, con
     const tailrace::Result<tailrace::Slab> slab =
         tailrace::make_slab(*reader->reader, dataset, start, count, stride);
     if (!slab.ok()) return slab.status();
-    if (values == nullptr && n_bytes > 0) return tailrace::null_argument("the buffer");
+    if (values == nullptr && n_bytes > 0) return tailrace::null_argument("argument `values`");
     return reader->reader->read(dataset, *slab, {static_cast<std::byte*>(values), n_bytes});
   });
 }
@@ -207,7 +211,7 @@ tailrace_error tailrace_reader_refresh(tailrace_reader* reader) {
 
 tailrace_error tailrace_reader_report(const tailrace_reader* reader, tailrace_read_report* report) {
   return tailrace::guarded_reader(reader, [&] {
-    if (report == nullptr) return tailrace::null_argument("the place for the report");
+    if (report == nullptr) return tailrace::null_argument("output argument `report`");
     const tailrace::ReadReport& done = reader->reader->report();
 #define TAILRACE_COPY(type, name, known) report->name = done.name;
     TAILRACE_READ_REPORT_LIST(TAILRACE_COPY)

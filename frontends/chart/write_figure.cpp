@@ -76,7 +76,7 @@ cairo_status_t append_bytes(void* bytes, const unsigned char* data, unsigned int
 Status status_of(cairo_status_t status) {
   if (status == CAIRO_STATUS_SUCCESS) return {};
   const Code code = status == CAIRO_STATUS_NO_MEMORY ? Code::out_of_memory : Code::internal;
-  return {code, fmt::format("chart: cairo says \"{}\"", cairo_status_to_string(status))};
+  return {code, fmt::format("chart: cairo failed: {}", cairo_status_to_string(status))};
 }
 
 Status draw(cairo_surface_t* surface, const Figure& figure, const Grid& grid) {

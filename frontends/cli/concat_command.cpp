@@ -164,8 +164,8 @@ std::string chunks_text(const ConcatReport& report) {
   const std::uint64_t n_encoded = report.n_chunks - std::min(report.n_copied, report.n_chunks);
   std::string text = fmt::format("{}: {} copied as stored", report.n_chunks, report.n_copied);
   if (report.n_copied > 0) text += fmt::format(" ({})", size_text(report.copied_bytes));
-  text += fmt::format(", {} encoded anew", n_encoded);
-  if (report.n_shared > 0) text += fmt::format("; {} share another's bytes", report.n_shared);
+  text += fmt::format(", {} encoded again", n_encoded);
+  if (report.n_shared > 0) text += fmt::format("; {} share the bytes of another", report.n_shared);
   return text;
 }
 

@@ -60,7 +60,7 @@ Exit codes: 0 done, 2 usage or bad input, 3 storage failed or memory was exceede
 std::string recover_verdict(const verbs::RecoverOutcome& outcome) {
   const std::string& path = outcome.file;
   switch (outcome.report.state) {
-    case FileState::whole: return path + " is whole";
+    case FileState::whole: return path + " is complete and undamaged";
     case FileState::repairable:
       return path + (outcome.report.applied ? " is repaired" : " can be repaired");
     case FileState::absent: return path + " does not exist: its job died before the first commit";

@@ -83,7 +83,7 @@ std::string version_text() {
   out += "plug-in folders\n";
   for (const std::string& folder : plugin_folders("")) {
     out += fmt::format("         {}{}\n", printable(folder),
-                       is_directory(folder) ? "" : "  (not there)");
+                       is_directory(folder) ? "" : "  (does not exist)");
   }
   return out;
 }

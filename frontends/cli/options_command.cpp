@@ -39,8 +39,10 @@ std::string option_text(const Entries& entries, std::string_view name, const cha
       std::ranges::find_if(entries, [&](const auto& entry) { return entry.name == name; });
   if (found == entries.end()) return "";
   const std::string whom =
-      fmt::format("default: {}; supported by: {}; given alike by: {}", default_text(*found),
-                  served_by_text(found->doors), agreement_text(found->agreement));
+      fmt::format("default: {}; supported by: {}; value used: {}", default_text(*found),
+                  served_by_text(found->doors),
+                  found->agreement == Agreement::alike ? std::string_view("the same on all ranks")
+                                                       : agreement_text(found->agreement));
   return fmt::format("Option of a {}\n{}      {}\n", owner, entry_text(*found),
                      wrapped(whom, 6, 6));
 }
@@ -57,7 +59,7 @@ std::string codec_text(std::string_view name) {
           fmt::format("  {:<12}{}\n", codec->name, names.empty() ? "-" : wrapped(names, 14, 14));
     }
   }
-  return text.empty() ? text : "Settings of codecs, behind codec=NAME\n" + text;
+  return text.empty() ? text : "Settings of codecs, after codec=NAME\n" + text;
 }
 
 std::string all_options_text() {

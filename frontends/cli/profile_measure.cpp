@@ -86,7 +86,10 @@ Result<std::vector<ProfileChunk>> generated_chunks(const Comm& comm, std::uint64
     chunk.field = kSyntheticNyxNames[f];
     chunk.shape = shape;
     chunk.values = Buffer::copy_of(std::as_bytes(std::span(fields[f])));
-    if (!chunk.values.allocated()) return Status(Code::out_of_memory, "no memory for a field");
+    if (!chunk.values.allocated()) {
+      return Status(Code::out_of_memory,
+                    "not enough memory for the generated field \"" + chunk.field + "\"");
+    }
     chunk.range = value_range(chunk.dtype, std::as_const(chunk.values).bytes());
   }
   return chunks;
@@ -109,7 +112,10 @@ Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::st
     chunk.dtype = *field.dtype;
     chunk.shape = box.count;
     chunk.values = Buffer(box.n_elements() * field.value_bytes());
-    if (!chunk.values.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+    if (!chunk.values.allocated()) {
+      return Status(Code::out_of_memory,
+                    path + ": not enough memory for a chunk of field \"" + field.path + "\"");
+    }
     TAILRACE_TRY(input->read(f, box, chunk.values.bytes()).within(path + ": " + field.path));
     chunk.range =
         value_range(chunk.dtype, std::as_const(chunk.values).bytes(), field.missing_value);
@@ -118,7 +124,7 @@ Result<std::vector<ProfileChunk>> chunks_of_file(const Comm& comm, const std::st
   }
   if (chunks.empty()) {
     return Status(Code::invalid_argument,
-                  "--input " + path + ": has no field of floating point numbers of 64 KiB or more");
+                  "--input " + path + ": expected a floating-point field of at least 64 KiB");
   }
   return chunks;
 }
@@ -241,7 +247,8 @@ class ProfileRun {
         runs_.back().found.codec = codec.label;
       }
     }
-    return runs_.empty() ? Status(Code::plugin_missing, "--codecs: none of the codecs is installed")
+    return runs_.empty() ? Status(Code::plugin_missing,
+                                  "--codecs: none of the codecs is installed; see --plugin-path")
                          : Status();
   }
 
@@ -295,7 +302,8 @@ class ProfileRun {
 
   Status fit(CodecRun& run) {
     if (run.found.encode_points.empty()) {
-      outcome_.remarks.push_back("left out " + run.found.codec + ": it accepts none of the fields");
+      outcome_.remarks.push_back("left out " + run.found.codec +
+                                 ": the codec supports none of the fields");
       return Status();
     }
     Result<ThroughputCurve> encode = fit_throughput(run.found.encode_points);

@@ -113,7 +113,7 @@ std::string rooflines_table(const MachineProfile& profile) {
 }
 
 std::string heading(const MachineProfile& profile) {
-  if (profile.built_in) return "Built-in profile: typical values, nobody has measured\n";
+  if (profile.built_in) return "Built-in profile: typical values, not measured\n";
   return wrapped(fmt::format("{}: {}, {}; {} in {}; {}, {}, Tailrace {}", profile.host,
                              profile.processor, counted(profile.n_cores, "core"),
                              profile.file_system, profile.folder, counted(profile.n_ranks, "rank"),

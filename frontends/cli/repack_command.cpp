@@ -110,12 +110,13 @@ Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
     TAILRACE_TRY(apply_file_option({"why", arguments.why}, options).within("--why"));
   }
   if (arguments.roles != "on" && arguments.roles != "off") {
-    return Status(Code::invalid_argument, "--roles: expected on or off, not " + arguments.roles);
+    return Status(Code::invalid_argument, "--roles " + arguments.roles + ": expected on or off");
   }
   request.roles = arguments.roles == "on";
   options.trace = !arguments.trace_path.empty();
   if (options.trace && arguments.inputs.size() > 1) {
-    return Status(Code::invalid_argument, "--trace needs a single input");
+    return Status(Code::invalid_argument,
+                  "--trace needs a single input, found " + std::to_string(arguments.inputs.size()));
   }
   return request;
 }

@@ -134,7 +134,7 @@ void add_target_notes(const verbs::RepackReport& outcome, std::vector<std::strin
   const std::uint64_t came = outcome.step.encoded_bytes;
   if (target > 0) {
     lines.push_back(
-        fmt::format("target size {}: {} came out, {:+.1f} %", size_text(target), size_text(came),
+        fmt::format("target size {}: output has {}, {:+.1f} %", size_text(target), size_text(came),
                     100 * (static_cast<double>(came) / static_cast<double>(target) - 1)));
   }
   std::vector<std::string> fields;
@@ -145,7 +145,7 @@ void add_target_notes(const verbs::RepackReport& outcome, std::vector<std::strin
   }
   if (fields.empty()) return;
   lines.push_back(
-      fmt::format("target PSNR {:g} dB; by the errors of a sample to be expected: {} "
+      fmt::format("target PSNR {:g} dB; expected from a sample: {} "
                   "(tailrace verify measures it)",
                   outcome.options.target_psnr_db, fmt::join(fields, ", ")));
 }
@@ -156,7 +156,7 @@ std::string total_text(Losses losses, const FieldReport& field) {
   losses.push_back(pointwise ? ErrorBound{BoundMode::pw_rel, field.pointwise_bound}
                              : ErrorBound{BoundMode::abs, field.absolute_bound});
   const std::optional<ErrorBound> total = total_of(losses);
-  if (!total) return "to no bound that can be stated";
+  if (!total) return "without a bound on the total";
   return fmt::format("to {}={:.6g}", bound_mode_name(total->mode), total->value);
 }
 
@@ -188,9 +188,8 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
     const FieldReport& field = outcome.step.fields[f];
     if (field.n_raw_chunks > 0) {
       lines.push_back(fmt::format(
-          "* {}: {} of {} stored without compression, because {} could not keep the bound, or the "
-          "NaN "
-          "and fill values, there (portable can)",
+          "* {}: {} of {} stored without compression, because codec {} could not keep the bound, "
+          "NaN or fill values there (codec portable can)",
           field.path, field.n_raw_chunks, counted(field.n_chunks, "chunk"), field.codec));
     }
     if (field.bound.needs_range() && field.absolute_bound == 0 && field.raw_bytes > 0) {
@@ -233,15 +232,14 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
         first_names_text(limited, kMostNamed)));
   }
   if (!outcome.others.empty()) {
-    lines.push_back("no fields, copied as they are stored: " +
-                    verbs::other_datasets_text(outcome.others));
+    lines.push_back("not fields, copied as stored: " + verbs::other_datasets_text(outcome.others));
   }
   if (!constant.empty()) {
     lines.push_back(fmt::format("kept exactly (all values equal, so the bound is 0): {}",
                                 first_names_text(constant, kMostNamed)));
   }
   for (const auto& [total, names] : again) {
-    lines.push_back(fmt::format("lossy in the input already, so the errors add up, {}: {}", total,
+    lines.push_back(fmt::format("already lossy in the input, so the errors add up {}: {}", total,
                                 first_names_text(names, kMostNamed)));
   }
   return lines;
@@ -270,7 +268,7 @@ std::string prediction_text(const StepReport& report) {
     sum_of_errors += field.mean_size_error * static_cast<double>(field.n_chunks);
     n_chunks += static_cast<double>(field.n_chunks);
   }
-  return fmt::format("{} expected, {}; a chunk is {:.1f}% off in the mean",
+  return fmt::format("{} expected, {}; a chunk is {:.1f}% off on average",
                      size_text(report.predicted_bytes),
                      deviation_text(static_cast<double>(report.predicted_bytes),
                                     static_cast<double>(report.encoded_bytes)),
@@ -446,9 +444,10 @@ std::string left_out_text(const std::vector<FieldReport>& fields) {
 
 const char* objective_text(Objective objective) {
   switch (objective) {
-    case Objective::speed: return "the shortest call, but for 3 %";
+    case Objective::speed: return "the shortest run time, within 3 %";
     case Objective::size: return "the smallest file";
-    case Objective::balanced: return "the smallest file within a tenth of the shortest call";
+    case Objective::balanced:
+      return "the smallest file with a run time at most a tenth longer than the shortest";
   }
   return "";
 }
@@ -464,7 +463,7 @@ std::string why_text(const verbs::RepackReport& outcome) {
   for (const FieldReport& field : report.fields) {
     if (!field.candidates.empty()) paths.push_back(field.path);
   }
-  if (paths.empty()) return "why: every field's codec was named, nothing was chosen\n";
+  if (paths.empty()) return "why: no codec was chosen, since every field names its codec\n";
   const std::string group = common_group(paths);
   for (const FieldReport& field : report.fields) {
     if (field.candidates.empty()) continue;
@@ -487,9 +486,10 @@ std::string why_text(const verbs::RepackReport& outcome) {
                  2) +
          "\n\n" + table.text() + "\n" + left_out_text(report.fields) +
          wrapped(
-             "alone: encoding and writing overlapped, if the field were all there is. The "
-             "choice (>) is for the step as a whole, where one field's bytes hide behind the "
-             "encoding of others.",
+             "alone: time of a step that has only this field, with encoding and writing "
+             "overlapped. "
+             "The choice (>) is for the complete step, in which writes of one field overlap with "
+             "the encoding of others.",
              2) +
          "\n";
 }

@@ -136,9 +136,10 @@ void check_verify(const VerifyArguments& verify) {
   const bool with_report = !verify.report_path.empty();
   if (!verify.concat.output.empty()) {
     if (!pair_options && !with_report) return;
-    throw CLI::ValidationError("--concat",
-                               "excludes --bound, --field, --only, --exclude, --ignore, "
-                               "--ignore-attribute, --values-only, --raw, --report");
+    throw CLI::ValidationError(
+        "--concat",
+        "cannot be combined with --bound, --field, --only, --exclude, --ignore, "
+        "--ignore-attribute, --values-only, --raw or --report");
   }
   if (verify.files.original.empty()) throw CLI::RequiredError("ORIGINAL");
   if (verify.files.compressed.empty()) throw CLI::RequiredError("COMPRESSED");

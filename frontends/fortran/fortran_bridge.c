@@ -103,8 +103,9 @@ static int fits(const CFI_cdesc_t* array, tailrace_dtype dtype) {
 static const char* type_text(const CFI_cdesc_t* array, char* text, size_t n_bytes) {
   const char* const kind = is_real(array->type)             ? "real"
                            : is_signed_integer(array->type) ? "integer"
-                                                            : "something else";
-  snprintf(text, n_bytes, "%s of %zu bytes", kind, array->elem_len);
+                                                            : "an unsupported type";
+  snprintf(text, n_bytes, "%s of %zu byte%s", kind, array->elem_len,
+           array->elem_len == 1 ? "" : "s");
   return text;
 }
 
@@ -113,7 +114,7 @@ static const char* dtype_text(tailrace_dtype dtype) {
     case TAILRACE_F32: return "real of 4 bytes";
     case TAILRACE_F64: return "real of 8 bytes";
     case TAILRACE_I8:
-    case TAILRACE_U8: return "integer of 1 bytes";
+    case TAILRACE_U8: return "integer of 1 byte";
     case TAILRACE_I16:
     case TAILRACE_U16: return "integer of 2 bytes";
     case TAILRACE_I32:
@@ -121,7 +122,7 @@ static const char* dtype_text(tailrace_dtype dtype) {
     case TAILRACE_I64:
     case TAILRACE_U64: return "integer of 8 bytes";
   }
-  return "of no type";
+  return "an unknown type";
 }
 
 static const char* element_at(const CFI_cdesc_t* list, size_t i) {
@@ -148,12 +149,14 @@ static int64_t integer_at(const CFI_cdesc_t* list, size_t i) {
 static tailrace_error reversed(const CFI_cdesc_t* list, const char* what, int64_t first_index,
                                size_t* n_dims, uint64_t* numbers) {
   if (list->rank != 1 || !is_signed_integer(list->type) || list->elem_len > 8) {
-    return fail("%s must be a list of integers", what);
+    return fail("%s must be an integer array of one dimension", what);
   }
   const size_t n = (size_t)list->dim[0].extent;
   if (*n_dims == SIZE_MAX) *n_dims = n;
   if (n != *n_dims || n > TAILRACE_RANK_MAX) {
-    return fail("%s has %zu numbers, must have %zu", what, n, *n_dims);
+    return n > TAILRACE_RANK_MAX
+               ? fail("%s has %zu numbers; at most %d are supported", what, n, TAILRACE_RANK_MAX)
+               : fail("%s has %zu numbers, must have %zu", what, n, *n_dims);
   }
   for (size_t d = 0; d < n; ++d) {
     const int64_t number = integer_at(list, d);
@@ -183,9 +186,9 @@ static tailrace_error box_of(size_t n_dims, const CFI_cdesc_t* start, const CFI_
     error = reversed(count, "count", 0, &n_dims, made->count);
     if (error != TAILRACE_OK) return error;
   } else if (is_assumed_size(values)) {
-    return fail("values are of assumed size: give count=");
+    return fail("values have assumed size, so count= is required");
   } else if ((size_t)values->rank != n_dims) {
-    return fail("values have %d dimensions, the dataset has %zu: give count=", values->rank,
+    return fail("values have %d dimensions, the dataset has %zu; pass count=", values->rank,
                 n_dims);
   } else {
     for (size_t d = 0; d < n_dims; ++d) {
@@ -195,11 +198,12 @@ static tailrace_error box_of(size_t n_dims, const CFI_cdesc_t* start, const CFI_
   made->n_elements = 1;
   for (size_t d = 0; d < n_dims; ++d) {
     if (__builtin_mul_overflow(made->n_elements, made->count[d], &made->n_elements)) {
-      return fail("count has more elements than memory can hold");
+      return fail("count covers more elements than memory can address");
     }
   }
   if (!is_assumed_size(values) && made->n_elements != n_elements_of(values)) {
-    return fail("count has %zu elements, values has %zu", made->n_elements, n_elements_of(values));
+    return fail("count covers %zu elements, values have %zu", made->n_elements,
+                n_elements_of(values));
   }
   return TAILRACE_OK;
 }
@@ -209,7 +213,7 @@ static tailrace_error box_of(size_t n_dims, const CFI_cdesc_t* start, const CFI_
 /* Create or open a file. `comm`: a communicator of mpi or mpif.h; NULL: only this process. */
 tailrace_error tailrace_fortran_file(const char* path, int opens, const int* comm,
                                      const char* options, tailrace_file** file) {
-  if (*file != NULL) return fail("the variable has a file open already; close that one first");
+  if (*file != NULL) return fail("the file variable is already in use; close its file first");
   const void* address = NULL;
   size_t n_bytes = 0;
 #ifdef TAILRACE_WITH_MPI
@@ -242,7 +246,7 @@ tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, in
   tailrace_error error = reversed(shape, "shape", 0, n_dims, extents);
   if (error != TAILRACE_OK) return remembered(file, error);
   char* const all = malloc(strlen(options) + (size_t)32 * (TAILRACE_RANK_MAX + 1));
-  if (all == NULL) return remembered(file, fail("no memory for options"));
+  if (all == NULL) return remembered(file, fail("not enough memory for the options"));
   strcpy(all, options);
   if (chunk != NULL) {
     uint64_t of_chunk[TAILRACE_RANK_MAX];
@@ -267,7 +271,7 @@ static tailrace_error put_values(tailrace_file* file, uint64_t field, int dtype,
                                  const CFI_cdesc_t* values, int copies) {
   if (!fits(values, (tailrace_dtype)dtype)) {
     char text[64];
-    return fail("values are %s, the field is %s", type_text(values, text, sizeof text),
+    return fail("values have type %s, the field has type %s", type_text(values, text, sizeof text),
                 dtype_text((tailrace_dtype)dtype));
   }
   box part;
@@ -278,9 +282,10 @@ static tailrace_error put_values(tailrace_file* file, uint64_t field, int dtype,
     return passed_on(copies ? tailrace_field_put_copy(file, field, part.start, part.count, address)
                             : tailrace_field_put(file, field, part.start, part.count, address));
   }
-  if (!copies) return fail("values are not contiguous: copy=.false. cannot be");
+  if (!copies)
+    return fail("copy=.false. needs contiguous values; pass copy=.true. or a contiguous array");
   char* const dense = malloc(part.n_elements * values->elem_len);
-  if (dense == NULL) return fail("no memory for %zu values", part.n_elements);
+  if (dense == NULL) return fail("not enough memory to copy %zu values", part.n_elements);
   copy_elements(values, dense, 1);
   const tailrace_error put =
       passed_on(tailrace_field_put_copy(file, field, part.start, part.count, dense));
@@ -313,7 +318,7 @@ static tailrace_error set_attribute(tailrace_file* file, const char* path, const
   }
   const size_t n = n_elements_of(value);
   int64_t* const integers = malloc(8 * (n + 1));
-  if (integers == NULL) return fail("attribute \"%s\": no memory", name);
+  if (integers == NULL) return fail("attribute \"%s\": not enough memory for its values", name);
   double* const reals = (double*)(void*)integers;
   for (size_t i = 0; i < n; ++i) {
     if (real) {
@@ -387,7 +392,7 @@ tailrace_error tailrace_fortran_end_step(tailrace_file* file, int waits, fortran
 
 tailrace_error tailrace_fortran_reader(const char* path, const int* comm, const char* options,
                                        tailrace_reader** reader) {
-  if (*reader != NULL) return fail("the variable has a reader open already; close that one first");
+  if (*reader != NULL) return fail("the reader variable is already in use; close its reader first");
 #ifdef TAILRACE_WITH_MPI
   if (comm != NULL) {
     MPI_Comm converted = MPI_Comm_f2c((MPI_Fint)*comm);
@@ -451,11 +456,11 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
   int64_t extents[TAILRACE_RANK_MAX];
   tailrace_error error = tailrace_fortran_inquire(reader, path, &dataset, &dtype, &n_dims, extents);
   if (error != TAILRACE_OK) return error;
-  if (dtype == 0) return fail("dataset \"%s\" holds no numbers", path);
+  if (dtype == 0) return fail("dataset \"%s\" does not contain numbers", path);
   if (!fits(values, (tailrace_dtype)dtype)) {
     char text[64];
-    return fail("dataset \"%s\" is %s, values are %s", path, dtype_text((tailrace_dtype)dtype),
-                type_text(values, text, sizeof text));
+    return fail("dataset \"%s\" has type %s, values have type %s", path,
+                dtype_text((tailrace_dtype)dtype), type_text(values, text, sizeof text));
   }
   size_t n = (size_t)n_dims;
   error = box_of(n, start, count, values, &made->part);
@@ -466,7 +471,8 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
   const size_t n_bytes = made->part.n_elements * values->elem_len;
   if (!is_dense(values)) {
     made->dense = malloc(n_bytes);
-    if (made->dense == NULL) return fail("no memory for %zu values", made->part.n_elements);
+    if (made->dense == NULL)
+      return fail("not enough memory to copy %zu values", made->part.n_elements);
   }
   made->request = (tailrace_read_request){
       .dataset = dataset,

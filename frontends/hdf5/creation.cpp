@@ -90,7 +90,9 @@ Result<SharedList> asked_list(Session& session, const CreateCall& call) {
   const bool standard = call.creation_list == H5P_DEFAULT;
   if (standard && session.standard_list != nullptr) return session.standard_list;
   Hdf5Id list(standard ? H5Pcreate(H5P_DATASET_CREATE) : H5Pcopy(call.creation_list));
-  if (!list.valid()) return hdf5_failure(Code::invalid_argument, "the creation list");
+  if (!list.valid())
+    return hdf5_failure(Code::invalid_argument,
+                        "the dataset creation property list cannot be copied");
   auto asked = std::make_shared<const Hdf5Id>(std::move(list));
   if (standard) session.standard_list = asked;
   return asked;
@@ -136,7 +138,9 @@ bool lacks_chunks(const Definition& definition) {
 /// Copy the program's list `asked` and apply `plan`.
 Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::Plan& plan) {
   Hdf5Id list(H5Pcopy(asked));
-  if (!list.valid()) return hdf5_failure(Code::invalid_argument, "the creation list");
+  if (!list.valid())
+    return hdf5_failure(Code::invalid_argument,
+                        "the dataset creation property list cannot be copied");
   if (plan.in_chunks && !plan.keep_filters) {
     TAILRACE_TRY(session.array->metadata().adapt_creation_list(list.get(), plan.form));
     return list;
@@ -203,7 +207,7 @@ Status enter_new(Session& session, const CreateCall& call, const SharedList& ask
     TAILRACE_TRY(check_stored_filters(created, plan.form.filters));
   }
   const std::optional<std::uint64_t> address = address_of_object(created);
-  if (!address) return hdf5_failure(Code::internal, "its header");
+  if (!address) return hdf5_failure(Code::internal, "its header cannot be found");
   const std::uint64_t values_at = plan.placed_at_once ? place_of_values(created) : 0;
   const std::size_t added = session.array->add(definition, plan, *address, values_at);
   session.creation_lists[added] = asked;
@@ -213,8 +217,8 @@ Status enter_new(Session& session, const CreateCall& call, const SharedList& ask
   // Inspect it on all ranks now, while its header exists.
   TAILRACE_TAKE(const DatasetArray::Facts facts, session.array->facts(added));
   if (facts.by_root) {
-    session.by_root[plan.in_chunks ? "filters not there, or not for edges" : plan.why].push_back(
-        definition.path);
+    session.by_root[plan.in_chunks ? "filters not available, or not for edge chunks" : plan.why]
+        .push_back(definition.path);
   }
   return Status();
 }
@@ -228,7 +232,9 @@ hid_t create_there(const CreateCall& call, hid_t created) {
     const Hdf5Scope scope;
     close_hdf5_id(created);
     if (H5Ldelete(call.location, call.name, call.access_list) < 0) {
-      gone = hdf5_failure(Code::unsupported, "a dataset in another file");
+      gone = hdf5_failure(
+          Code::unsupported,
+          "the dataset cannot be deleted, to be created again in the linked or mounted file");
     }
   }
   if (!gone.ok()) return fail("H5Dcreate", gone);
@@ -255,7 +261,7 @@ Status visit_datasets(hid_t object, CopyVisit& visit) {
   if (visit_objects(object, note_copy, &visit) >= 0) {
     return Status();
   }
-  return hdf5_failure(Code::internal, "the datasets below \"" + visit.path + "\"");
+  return hdf5_failure(Code::internal, "the datasets below \"" + visit.path + "\" cannot be listed");
 }
 
 }  // namespace
@@ -306,7 +312,8 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
     close_hdf5_id(refused);
     return fail("H5Dcreate",
                 Status(Code::unsupported, "dataset \"" + definition.path +
-                                              "\" is of a kind that is not understood here"));
+                                              "\": its type, dataspace or layout is not supported; "
+                                              "TAILRACE_HDF5=off leaves the file to HDF5"));
   }
   if (!plan.ok()) return fail("H5Dcreate", plan.status());
   const hid_t created = create_by_hdf5(call, list->get());
@@ -344,7 +351,8 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
 Status enter_copies(Session*& session, hid_t location, const char* name) {
   const Hdf5Scope scope;
   const Hdf5Id copy(H5Oopen(location, name, H5P_DEFAULT));
-  if (!copy.valid()) return hdf5_failure(Code::internal, "the copy");
+  if (!copy.valid())
+    return hdf5_failure(Code::internal, "the copy \"" + std::string(name) + "\" cannot be opened");
   session = session_of(copy.get());
   if (session == nullptr) return Status();
   CopyVisit visit{session, path_of_object(copy.get()), {}};

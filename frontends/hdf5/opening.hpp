@@ -68,7 +68,7 @@ inline void agree_on_opening(MPI_Comm comm, Vote& vote) {
   const int first_loud = least[3];
   if (alike && by_hdf5 && first_loud == n_ranks) return;
   if (!alike && least[5] == 0) {
-    return vote.say(Opening::fails, "only some ranks have the file open by that name");
+    return vote.say(Opening::fails, "only some ranks have a file of this name open");
   }
   const bool is_for_hdf5 = least[2] < n_ranks;
   if (!is_for_hdf5 && least[4] == n_ranks) {
@@ -86,7 +86,7 @@ inline void agree_on_opening(MPI_Comm comm, Vote& vote) {
   static char said[sizeof(vote.why)] = "";
   if (!is_for_hdf5 || rank != 0 || std::strcmp(said, vote.why) == 0) return;
   std::memcpy(said, vote.why, sizeof(said));
-  std::fprintf(stderr, "tailrace: files are written by HDF5 alone: %s\n", vote.why);
+  std::fprintf(stderr, "tailrace: HDF5 writes the files without Tailrace: %s\n", vote.why);
 }
 
 }  // namespace tailrace::hdf5_programs

@@ -147,7 +147,8 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
                       H5Pset_all_coll_metadata_ops(without_mpi.get(), false) >= 0 &&
                       H5Pset_coll_metadata_write(without_mpi.get(), false) >= 0;
   if (prepared.ok() && !copied) {
-    prepared = hdf5_failure(Code::invalid_argument, "the file access list");
+    prepared =
+        hdf5_failure(Code::invalid_argument, "the file access property list cannot be copied");
   }
   TAILRACE_TRY(ranks->agree(prepared));
   options.file.replace = (call.flags & H5F_ACC_TRUNC) != 0;
@@ -206,7 +207,7 @@ hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
   try {
     prepare(call, vote);
   } catch (const std::bad_alloc&) {
-    vote.say(Opening::fails, "no memory is left");
+    vote.say(Opening::fails, "not enough memory");
   }
   agree_on_opening(comm, vote);
   // Collective, too: ranks that serve nothing free the communicator here.
@@ -614,8 +615,9 @@ herr_t copy_object(hid_t from, const char* from_name, hid_t to, const char* to_n
   Session* const source = served_session(from);
   Session* const target = served_session(to);
   if (target == nullptr) {
-    return refuse("H5Ocopy",
-                  "the values of the copy would be on every rank, those of the source are not");
+    return refuse(
+        "H5Ocopy",
+        "the target file is not one of these, and no rank holds all values of the source");
   }
   for (Session* session : {source, target != source ? target : nullptr}) {
     if (session == nullptr) continue;

@@ -46,7 +46,8 @@ void report(const Session& session, std::uint64_t root_bytes) {
   std::snprintf(seconds, sizeof(seconds), " in %.3f s", done.flush_s);
   line += seconds;
   if (session.array->flushes_concurrently()) {
-    std::snprintf(seconds, sizeof(seconds), " and %.3f s beside the program", done.hidden_s);
+    std::snprintf(seconds, sizeof(seconds), " and %.3f s concurrently with the program",
+                  done.hidden_s);
     line += seconds;
   }
   if (done.n_raw_chunks > 0) {
@@ -65,7 +66,8 @@ void report(const Session& session, std::uint64_t root_bytes) {
   if (!reasons.empty()) {
     line += "; by rank 0 " + bytes_text(root_bytes) + " of datasets " + reasons;
     const std::uint64_t placed = session.array->placed_bytes();
-    if (placed > 0) line += ", " + bytes_text(placed) + " where they lie, the others with HDF5";
+    if (placed > 0)
+      line += ", " + bytes_text(placed) + " written directly, the others through HDF5";
   }
   const auto add = [&](const std::string& what, const auto& paths) {
     line += "; " + std::to_string(paths.size()) + " " + what + ": " + *paths.begin() +
@@ -231,12 +233,12 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session) {
     std::string remark;
     try {
       if (!id.valid() || !get_object_info(id.get(), info)) {
-        begun = hdf5_failure(Code::internal, "file \"" + session->name + "\"");
+        begun = hdf5_failure(Code::internal, "file \"" + session->name + "\" cannot be reopened");
       }
       remark = session->array->remark();
       table().reserve(table().size() + 1);
     } catch (const std::bad_alloc&) {
-      begun = Status(Code::out_of_memory, "no memory is left");
+      begun = Status(Code::out_of_memory, "not enough memory");
     }
     session->file_number = info.fileno;
     begun = session->array->comm().agree(begun);

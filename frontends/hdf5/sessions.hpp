@@ -165,7 +165,7 @@ auto guarded(const char* function, Call&& call) noexcept -> decltype(call()) {
     return call();
   } catch (const std::exception&) {
     return static_cast<decltype(call())>(
-        fail(function, Status(Code::out_of_memory, "no memory is left")));
+        fail(function, Status(Code::out_of_memory, "not enough memory")));
   }
 }
 

@@ -48,7 +48,7 @@ Result<hid_t> type_of(const Target& target, hid_t dataset) {
     const Hdf5Id stored(H5Dget_type(dataset));
     if (stored.valid()) type = Hdf5Id(H5Tcopy(stored.get()));
   }
-  if (!type.valid()) return bad_call("the dataset's type");
+  if (!type.valid()) return bad_call("the dataset's type cannot be read");
   return type.get();
 }
 
@@ -123,7 +123,7 @@ Result<Transfer> understand(const Target& target, hid_t dataset, const TransferC
   TAILRACE_TAKE(transfer.type, type_of(target, dataset));
   transfer.file_bytes = facts.element_bytes;
   transfer.memory_bytes = H5Tget_size(call.memory_type);
-  if (transfer.memory_bytes == 0) return bad_call("the memory type");
+  if (transfer.memory_bytes == 0) return bad_call("the memory type is not valid");
   transfer.same = H5Tequal(call.memory_type, transfer.type) > 0;
   transfer.by_members = !transfer.same && holds_compound(transfer.type);
   if (!transfer.same && H5Tcompiler_conv(call.memory_type, transfer.type) < 0) {
@@ -131,7 +131,7 @@ Result<Transfer> understand(const Target& target, hid_t dataset, const TransferC
   }
   if (call.transfer_list != H5P_DEFAULT &&
       H5Pisa_class(call.transfer_list, H5P_DATASET_XFER) <= 0) {
-    return bad_call("the transfer property list");
+    return bad_call("the transfer property list is not valid");
   }
   if (call.transfer_list != H5P_DEFAULT &&
       H5Pget_data_transform(call.transfer_list, nullptr, 0) > 0) {
@@ -209,10 +209,11 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
   DatasetArray& array = *target.session->array;
   std::vector<Staged> members;
   const auto refused = [] {
-    return Status(Code::unsupported,
-                  "cannot write only some members of a compound type that is nested in another "
-                  "type or was in the file when it was opened, since other ranks may write the "
-                  "other members; write all members, or set TAILRACE_HDF5=off");
+    return Status(
+        Code::unsupported,
+        "cannot write only some members of a nested compound, or of one in an opened file, "
+        "since other ranks may write the others; write all members, or set "
+        "TAILRACE_HDF5=off");
   };
   const bool compounds =
       H5Tget_class(transfer.type) == H5T_COMPOUND && H5Tget_class(call.memory_type) == H5T_COMPOUND;
@@ -230,7 +231,7 @@ Status stage_members(const Target& target, const TransferCall& call, const Trans
     if (!number || lacks_members(member.get(), given.get())) return refused();
     Hdf5Id alone(H5Tcreate(H5T_COMPOUND, H5Tget_size(member.get())));
     if (!alone.valid() || H5Tinsert(alone.get(), name.c_str(), 0, member.get()) < 0) {
-      return bad_call("a member's type");
+      return bad_call("the type of member \"" + name + "\" cannot be created");
     }
     members.push_back({*number, std::move(alone)});
   }
@@ -260,7 +261,7 @@ Status stage(const Target& target, hid_t dataset, const TransferCall& call, cons
     const Hdf5Id list = list_without_mpi(call.transfer_list);
     if (H5Dwrite(dataset, call.memory_type, call.memory_space, call.file_space,
                  list.valid() ? list.get() : H5P_DEFAULT, values) < 0) {
-      return hdf5_failure(Code::io_error, "its values");
+      return hdf5_failure(Code::io_error, "its values cannot be written");
     }
     // Commits flush the session's id of the file only, not objects opened by the program's ids.
     return flush_elements(dataset);
@@ -301,7 +302,7 @@ Status fetch(const Target& target, hid_t dataset, const TransferCall& call, void
     return H5Dread(dataset, call.memory_type, call.memory_space, call.file_space,
                    list.valid() ? list.get() : H5P_DEFAULT, values) >= 0
                ? Status()
-               : hdf5_failure(Code::io_error, "its values");
+               : hdf5_failure(Code::io_error, "its values cannot be read");
   }
   auto* to = static_cast<std::byte*>(values);
   if (transfer.same && transfer.whole_memory) {
@@ -359,18 +360,21 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
   const auto asked = session.creation_lists.find(target.dataset);
   const Hdf5Id list(asked != session.creation_lists.end() ? H5Pcopy(asked->second->get())
                                                           : H5Dget_create_plist(dataset));
-  if (!list.valid() || H5Pget_layout(list.get()) != H5D_CHUNKED) return bad_call("is not chunked");
+  if (!list.valid() || H5Pget_layout(list.get()) != H5D_CHUNKED)
+    return bad_call("it is not chunked");
   std::vector<hsize_t> extents(facts.shape->size());
   const auto rank = static_cast<int>(extents.size());
   if (offset == nullptr || H5Pget_chunk(list.get(), rank, extents.data()) != rank) {
-    return bad_call("the offset of the chunk");
+    return bad_call("the chunk offset is NULL, or the chunk shape cannot be read");
   }
   std::vector<hsize_t> count = extents;
   for (std::size_t d = 0; d < extents.size(); ++d) {
     if (offset[d] % extents[d] != 0 || offset[d] >= (*facts.shape)[d]) {
-      return Status(
-          Code::invalid_argument,
-          "the offset must be a multiple of the chunk extents, within the extents of the dataset");
+      return Status(Code::invalid_argument, "chunk offset " +
+                                                shape_text(Shape(offset, offset + extents.size())) +
+                                                " must be a multiple of chunk shape " +
+                                                shape_text(Shape(extents.begin(), extents.end())) +
+                                                " within extents " + shape_text(*facts.shape));
     }
     count[d] = std::min<hsize_t>(count[d], (*facts.shape)[d] - offset[d]);
   }
@@ -395,7 +399,7 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
   if (!one.dataset.valid() || !one.memory.valid() ||
       H5Sselect_hyperslab(one.part.get(), H5S_SELECT_SET, first.data(), nullptr, count.data(),
                           nullptr) < 0) {
-    return bad_call("the chunk");
+    return bad_call("a copy of the chunk in memory cannot be created");
   }
   return one;
 }
@@ -428,14 +432,14 @@ Status write_chunk_of(const Target& target, hid_t dataset, const hsize_t* offset
   }
   if (H5Dwrite_chunk(one.dataset.get(), H5P_DEFAULT, filter_mask, first.data(), bytes.size(),
                      bytes.data()) < 0) {
-    return bad_call("the chunk's bytes");
+    return bad_call("the chunk's bytes cannot be copied");
   }
   // Reopen: 1.10.8 remembers a filter mask of 0 for a chunk that was just written.
   one.dataset = Hdf5Id();
   one.dataset = Hdf5Id(H5Dopen2(one.file.get(), "chunk", H5P_DEFAULT));
   if (H5Dread(one.dataset.get(), one.type, one.memory.get(), one.part.get(), H5P_DEFAULT,
               one.elements.data()) < 0) {
-    return bad_call("the chunk's bytes");
+    return bad_call("the chunk cannot be decoded");
   }
   array.begin_write();
   TAILRACE_TAKE(const DatasetArray::Facts facts, array.facts(target.dataset));

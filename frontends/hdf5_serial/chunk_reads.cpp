@@ -136,7 +136,8 @@ bool InterceptedDatasets::receive(InterceptedDataset& dataset, std::vector<Incom
         Incoming& chunk = batch[i];
         if (!chunk.keep && !chunk.wanted) return Status();
         chunk.values = new_chunk(dataset.chunk_bytes(), dataset.fill_value, chunk.stored);
-        if (!chunk.values.allocated()) return Status(Code::out_of_memory, "chunk");
+        if (!chunk.values.allocated())
+          return Status(Code::out_of_memory, "not enough memory for a chunk");
         if (chunk.stored) {
           const Status status =
               dataset.codec->decode_into(std::as_const(chunk.encoded.buffer).bytes(),

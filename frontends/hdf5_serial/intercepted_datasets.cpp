@@ -555,7 +555,8 @@ bool InterceptedDatasets::send(std::vector<Outgoing>& batch,
   const Status encoded =
       team_.run(batch.size(), team_.n_threads(), [&](std::size_t i, std::size_t) -> Status {
         Outgoing& chunk = batch[i];
-        if (prepare && !prepare(chunk)) return Status(Code::out_of_memory, "chunk");
+        if (prepare && !prepare(chunk))
+          return Status(Code::out_of_memory, "not enough memory for a chunk");
         const Codec& by = chunk.codec != nullptr ? *chunk.codec : *chunk.dataset->codec;
         Result<EncodedBytes> bytes = by.encode_from(std::as_const(chunk.values).bytes());
         // After a failure here, HDF5 tries with its own filters.

@@ -342,7 +342,8 @@ Result<std::shared_ptr<RequestedDataset>> RequestedFiles::ask(File& file, Datase
     if (facts.chunk_shape.empty()) {
       if (options.chunk_shape && options.chunk_shape->size() != facts.shape.size()) {
         return Status(Code::invalid_argument, "chunk shape " + shape_text(*options.chunk_shape) +
-                                                  " does not fit shape " + shape_text(facts.shape));
+                                                  " must have as many dimensions as shape " +
+                                                  shape_text(facts.shape));
       }
       facts.chunk_shape = options.chunk_shape
                               ? *options.chunk_shape

@@ -86,7 +86,7 @@ auto guarded(const char* call, const Work& work, decltype(work()) failed) noexce
   try {
     return work();
   } catch (const std::exception&) {
-    tell(call, "no memory is left");
+    tell(call, "not enough memory");
     return failed;
   }
 }

@@ -52,8 +52,9 @@ Status decode_block(const Hdf5Calls& calls, std::span<const unsigned> words, std
   if (!data.chunk) return kSource.refuse("its client data lack the chunk's shape");
   const std::uint64_t n_bytes = data.chunk->n_bytes();
   if (n_bytes / dtype_bytes(data.chunk->dtype) > trz::kChunkValuesMax) {
-    return kSource.refuse("a chunk of " + std::to_string(n_bytes) + " bytes; 32-bit memory takes " +
-                          std::to_string(trz::kChunkValuesMax) + " values at most");
+    return kSource.refuse("a chunk of " + std::to_string(n_bytes) +
+                          " bytes; 32-bit memory allows at most " +
+                          std::to_string(trz::kChunkValuesMax) + " values");
   }
   TAILRACE_TAKE(const auto* book, thread_book(data.request.book_bytes));
   const auto n_plain = static_cast<std::size_t>(n_bytes);
@@ -71,7 +72,7 @@ std::size_t filter(unsigned flags, std::size_t n_words, const unsigned* words, s
   const Hdf5Calls calls = calls_of_h5wasm();
   std::size_t n_result = 0;
   const auto work = [&] {
-    if ((flags & kFlagReverse) == 0) return kSource.refuse("this module decodes only");
+    if ((flags & kFlagReverse) == 0) return kSource.refuse("this module can only decode");
     return decode_block(calls, {words, n_words}, n_bytes, capacity, block, n_result);
   };
   return done(calls, calls.cannot_filter, kSource, work) ? n_result : 0;

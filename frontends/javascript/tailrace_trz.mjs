@@ -39,7 +39,7 @@ export async function install(h5wasm, plugin = new URL(FILE, import.meta.url)) {
   const folder = globalThis.process?.versions?.node
     ? await folderOf(plugin) : await copyIn(module, plugin);
   if (module.insert_plugin_search_path(folder, 0) < 0) {
-    throw new Error(`HDF5 refuses ${folder} as a folder of plug-ins`);
+    throw new Error(`HDF5 rejects ${folder} as a plug-in folder`);
   }
   module.activate_throwing_error_handler();
   installed = module;

@@ -54,7 +54,7 @@ class UserCodec final : public Codec {
     EncodedBytes encoded;
     encoded.buffer = Buffer(encoded_bytes_max(values.n_bytes()));
     if (!encoded.buffer.allocated()) {
-      return Status(Code::out_of_memory, "user functions: no memory for an encoded chunk");
+      return Status(Code::out_of_memory, "user functions: not enough memory for an encoded chunk");
     }
     const std::size_t room = encoded.buffer.capacity() - kHeaderBytes;
     comp_metadata_info_t chunk{0, values.n_bytes(), 0, 0};
@@ -63,7 +63,8 @@ class UserCodec final : public Codec {
     if (n_bytes == 0 || n_bytes > room) {
       return Status(Code::codec_failed, "user functions: comp_f returned " +
                                             std::to_string(n_bytes) + " for a chunk of " +
-                                            std::to_string(values.n_bytes()) + " bytes");
+                                            std::to_string(values.n_bytes()) +
+                                            " bytes, expected 1 to " + std::to_string(room));
     }
     put_size(values.n_bytes(), encoded.buffer.data());
     encoded.buffer.set_n_bytes(kHeaderBytes + n_bytes);

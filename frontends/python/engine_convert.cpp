@@ -123,7 +123,7 @@ std::unique_ptr<Comm> comm_from_python(const nb::object& comm) {
   auto& owner = *static_cast<std::unique_ptr<Comm>*>(address);
   if (owner == nullptr) {
     throw StatusError(
-        Status(Code::invalid_argument, "this communicator was already handed to another file"));
+        Status(Code::invalid_argument, "this communicator already belongs to another file"));
   }
   return std::move(owner);
 }

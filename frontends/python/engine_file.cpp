@@ -350,7 +350,7 @@ ModelEdit add_group(const std::string& path) {
       return Status(Code::invalid_argument, "group \"" + path + "\": expected a path such as /g/h");
     }
     if (model.find_group(path)) {
-      return Status(Code::already_exists, "group \"" + path + "\" exists already");
+      return Status(Code::already_exists, "group \"" + path + "\" already exists");
     }
     const std::string parent = slash == 0 ? "/" : path.substr(0, slash);
     const std::optional<std::size_t> found = model.find_group(parent);

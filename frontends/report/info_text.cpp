@@ -50,13 +50,15 @@ std::string readers_lines(const InfoReport& report, std::string_view group) {
   const ReaderForms& forms = report.forms;
   std::string out;
   if (forms.for_everyone()) {
-    out = wrapped("readers: all that know HDF5 1.8's forms, as netCDF-Java, pyfive and jsfive do",
-                  2) +
-          "\n";
+    out =
+        wrapped(
+            "readers: all that support the HDF5 1.8 format, such as netCDF-Java, pyfive and jsfive",
+            2) +
+        "\n";
   } else {
     std::string why = newer_form_text(forms.indexes, "chunk indexes", group);
-    const std::string numbers =
-        newer_form_text(forms.attribute_numbers, "attributes by numbers of their own", group);
+    const std::string numbers = newer_form_text(
+        forms.attribute_numbers, "own thresholds for dense attribute storage", group);
     why += (why.empty() || numbers.empty() ? "" : ", ") + numbers;
     const bool indexes = forms.indexes.n_objects > 0;
     out = wrapped(fmt::format("readers: HDF5 {} and newer; not {}: {}", indexes ? "1.10" : "1.8",
@@ -72,10 +74,10 @@ std::string readers_lines(const InfoReport& report, std::string_view group) {
            "\n";
   }
   if (report.n_masked_chunks > 0) {
-    out += wrapped(fmt::format("{} {} out filters of their dataset, which some readers (jhdf, "
-                               "VirtualiZarr) do not see",
+    out += wrapped(fmt::format("{} {} filters of their dataset, which some readers (jhdf, "
+                               "VirtualiZarr) ignore",
                                counted(report.n_masked_chunks, "chunk"),
-                               report.n_masked_chunks == 1 ? "leaves" : "leave"),
+                               report.n_masked_chunks == 1 ? "skips" : "skip"),
                    2) +
            "\n";
   }
@@ -104,10 +106,11 @@ std::string chunk_lists(const InfoReport& report) {
 std::string guard_line(const FieldInfo& field, std::string_view group) {
   const FieldAttributes& attributes = field.attributes;
   if (attributes.guards.empty() && attributes.guards_unknown.empty()) return "";
-  const std::string line = fmt::format("guards of {}: {}", shown_path(field.field.path, group),
-                                       attributes.guards_unknown.empty()
-                                           ? guards_text(attributes.guards)
-                                           : "not readable, \"" + attributes.guards_unknown + "\"");
+  const std::string line =
+      fmt::format("guards of {}: {}", shown_path(field.field.path, group),
+                  attributes.guards_unknown.empty()
+                      ? guards_text(attributes.guards)
+                      : "cannot be parsed: \"" + attributes.guards_unknown + "\"");
   return wrapped(line, 2) + "\n";
 }
 
@@ -161,7 +164,7 @@ std::string info_text(const InfoReport& report) {
     out += guard_line(field, group) + quantization_line(field, group);
   }
   if (!report.others.empty()) {
-    out += wrapped("no fields: " + verbs::other_datasets_text(report.others), 2) + "\n";
+    out += wrapped("not fields: " + verbs::other_datasets_text(report.others), 2) + "\n";
   }
   if (report.hdf5) out += space_line(report.space) + readers_lines(report, group);
   return out + chunk_lists(report);

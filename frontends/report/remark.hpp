@@ -22,7 +22,8 @@ inline void print_remark(std::initializer_list<std::string_view> parts) noexcept
   } catch (const std::exception&) {
     line.clear();
   }
-  std::fprintf(stderr, "tailrace: %s\n", line.empty() ? "no memory for a remark" : line.c_str());
+  std::fprintf(stderr, "tailrace: %s\n",
+               line.empty() ? "not enough memory to print a remark" : line.c_str());
 }
 
 }  // namespace tailrace::report

@@ -80,7 +80,7 @@ std::string likeness_table(const VerifyReport& report) {
          fidelity.ks_statistic ? number_cell(fidelity.ks_p_value) : "", least_cell(fidelity.ssim),
          least_cell(fidelity.data_ssim), number_cell(farthest_ratio(fidelity.spectrum), 5)});
   }
-  return html_table("How alike both files are; 1 but for KS where nothing differs.",
+  return html_table("Similarity of both files: 1 where nothing differs, and 0 for KS.",
                     {"variable", "correlation", "KS", "its p", "least SSIM", "least data SSIM",
                      "power ratio farthest from 1"},
                     rows);

@@ -142,7 +142,8 @@ std::string failure_text(const VerifiedField& field) {
                        counted(found.n_special_changed, "special value"));
   }
   if (task.psnr_asked() && finding.psnr() < task.asked.value) {
-    out += fmt::format(" PSNR {:.2f} dB, {} dB asked", finding.psnr(), task.asked.value);
+    out +=
+        fmt::format(" PSNR {:.2f} dB, at least {} dB expected", finding.psnr(), task.asked.value);
   }
   if (field.n_guards_broken() > 0) {
     const bool before = found.n_beyond_bound + found.n_special_changed > 0;
@@ -170,7 +171,7 @@ std::string failure_text(const VerifiedField& field) {
                                       "The file records losses ({}) that state no bound "
                                       "against this original",
                                       task.losses);
-    out += "    " + wrapped(why + "; --bound says what may differ.", 4, 4);
+    out += "    " + wrapped(why + "; set one by --bound.", 4, 4);
     out += '\n';
   }
   return out;
@@ -179,7 +180,7 @@ std::string failure_text(const VerifiedField& field) {
 }  // namespace
 
 std::string verify_bound_text(const VerifyTask& task) {
-  if (!task.bound_known) return "none said";
+  if (!task.bound_known) return "not recorded";
   if (task.psnr_asked() || task.pointwise_bound > 0) return error_bound_text(task.asked);
   if (std::isinf(task.absolute_bound)) return "none";
   return task.absolute_bound > 0 ? fmt::format("{:.4g}", task.absolute_bound) : "exact";
@@ -233,8 +234,8 @@ std::string verify_text(const VerifyReport& report) {
   }
   for (const VerifiedField& field : report.fields) {
     if (field.finding.n_covered == 0) continue;
-    out += wrapped(fmt::format("{}: {} under boxes of the next finer level were not kept, nor "
-                               "compared",
+    out += wrapped(fmt::format("{}: {} under boxes of the next finer level are not stored and "
+                               "not compared",
                                shown_path(field.task.path, group),
                                counted(field.finding.n_covered, "value")),
                    2) +

@@ -346,7 +346,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("solver", choices=["ilp", "cp-sat"])
     parser.add_argument("--time-limit", type=float, default=60, metavar="SECONDS")
-    parser.add_argument("--workers", type=int, default=0, help="threads; 0: as the solver likes")
+    parser.add_argument("--workers", type=int, default=0,
+                        help="threads; default 0: the choice of the solver")
     arguments = parser.parse_args()
     try:
         instance = read_instance(sys.stdin.read())
@@ -363,8 +364,8 @@ def main():
     try:
         answer = solve(instance, arguments.time_limit, arguments.workers)
     except ImportError as error:
-        print(f"{sys.executable} has no {package} ({error}); pip install {package}, or let "
-              "TAILRACE_PYTHON name an interpreter that has it", file=sys.stderr)
+        print(f"{sys.executable} cannot import {package} ({error}); pip install {package}, or set "
+              "TAILRACE_PYTHON to an interpreter that can", file=sys.stderr)
         return MISSING
     starts = answer.starts
     print(json.dumps({

@@ -50,7 +50,7 @@ class MemoryFile {
       const ssize_t n =
           ::pwrite(descriptor_, text.data() + done, text.size() - done, static_cast<off_t>(done));
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return status_from_errno(errno, "handing the instance to the solver");
+      if (n <= 0) return status_from_errno(errno, "cannot pass the instance to the solver");
       done += static_cast<std::size_t>(n);
     }
     return {};
@@ -108,7 +108,7 @@ Result<ChildEnd> run_child(const std::vector<std::string>& words, const std::str
   const MemoryFile out("plan");
   const MemoryFile error("messages");
   if (in.descriptor() < 0 || out.descriptor() < 0 || error.descriptor() < 0) {
-    return status_from_errno(errno, "memory for the solver's streams");
+    return status_from_errno(errno, "cannot create memory files for the solver");
   }
   TAILRACE_TRY(in.fill(input));
   std::vector<char*> arguments;

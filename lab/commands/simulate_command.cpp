@@ -50,34 +50,37 @@ void add_application(CLI::App* sub, SimulateArguments& simulate) {
   const Group what(sub, "What runs");
   what("--application", simulate.application, "NAME", application_help());
   what("--recording", simulate.recording, "FILE",
-       "Replay recorded iterations instead (JSON, lab/simulate/README.md); further ranks and "
-       "iterations begin again at the first.");
-  what("--ranks", simulate.n_ranks, "N", "Default 64, or as recorded.");
-  what("--ranks-per-node", simulate.ranks_per_node, "N", "Default 4, or as recorded.");
-  what("--iterations", simulate.n_iterations, "N", "Default 10, or as recorded.");
-  what("--seed", simulate.seed, "N", "Of all draws. Default 1.");
+       "Replay recorded iterations instead (JSON, lab/simulate/README.md). Further ranks and "
+       "iterations repeat the recorded ones from the first.");
+  what("--ranks", simulate.n_ranks, "N", "Number of ranks. Default 64, or as recorded.");
+  what("--ranks-per-node", simulate.ranks_per_node, "N",
+       "Ranks per node. Default 4, or as recorded.");
+  what("--iterations", simulate.n_iterations, "N",
+       "Number of iterations. Default 10, or as recorded.");
+  what("--seed", simulate.seed, "N", "Seed of all random draws. Default 1.");
 
   const Group shape(sub, "The application, where it differs from the one named");
   auto& words = simulate.application_words;
   shape.later("--iteration-time", words, &VirtualApplication::iteration_s, "SECONDS",
               "Duration of an iteration without output.");
   shape.later("--main-busy", words, &VirtualApplication::main_busy_share, "SHARE",
-              "Share of an iteration in which the application needs the main lane. 0.5.");
+              "Share of an iteration in which the application needs the main lane. Default 0.5.");
   shape.later("--io-busy", words, &VirtualApplication::io_busy_share, "SHARE",
-              "Share of an iteration in which the application needs the I/O lane. 0.25.");
+              "Share of an iteration in which the application needs the I/O lane. Default 0.25.");
   shape.later("--main-obstacles", words, &VirtualApplication::n_main_obstacles, "N",
-              "Number of intervals in which the main lane is busy. 10.");
+              "Number of intervals in which the main lane is busy. Default 10.");
   shape.later("--io-obstacles", words, &VirtualApplication::n_io_obstacles, "N",
-              "Number of intervals in which the I/O lane is busy. 8.");
+              "Number of intervals in which the I/O lane is busy. Default 8.");
   shape.later("--fields", words, &VirtualApplication::n_fields, "N", "Fields per rank.");
   shape("--field-bytes", simulate.field_bytes, "SIZE", "Bytes of one field on one rank.");
-  shape("--chunk", simulate.chunk_bytes, "SIZE", "Largest chunk. 8MiB.");
+  shape("--chunk", simulate.chunk_bytes, "SIZE", "Largest chunk. Default 8MiB.");
   shape.later("--ratio", words, &VirtualApplication::mean_ratio, "RATIO",
               "Mean compression ratio of all chunks.");
   shape.later("--ratio-difference", words, &VirtualApplication::ratio_difference, "RATIO",
               "Difference between the largest and the least mean ratio of the ranks of a node.");
   shape.later("--ratio-spread", words, &VirtualApplication::chunk_spread, "SIGMA",
-              "Standard deviation of the logarithm of ratios within a rank. 0.3; uniform: 0.");
+              "Standard deviation of the logarithm of ratios within a rank. Default 0.3; 0 for "
+              "uniform.");
 }
 
 void add_costs(CLI::App* sub, SimulateArguments& simulate) {

@@ -103,8 +103,8 @@ Status understand_costs(const SimulateArguments& arguments, SimulatePlan& plan) 
       return curve.seconds(raw, encoded);
     };
   } else {
-    return Status(Code::invalid_argument,
-                  fmt::format("--codec {}: is not in {}", arguments.codec, plan.profile_name));
+    return Status(Code::invalid_argument, fmt::format("--codec {}: does not exist in {}",
+                                                      arguments.codec, plan.profile_name));
   }
   TAILRACE_TRY(understand_step_costs(arguments, plan));
   VirtualNoise& noise = plan.story.noise;
@@ -155,7 +155,8 @@ Status understand_output(const SimulateArguments& arguments, SimulatePlan& plan)
   plan.story.margin =
       arguments.margin.value_or(plan.recording != nullptr ? kLaneMarginDeviations : 1);
   if (!(plan.story.margin >= 0)) {
-    return Status(Code::invalid_argument, "--margin: must be at least 0");
+    return Status(Code::invalid_argument,
+                  fmt::format("--margin {}: must be at least 0", plan.story.margin));
   }
   std::string collisions = arguments.io_collisions;
   if (collisions.empty()) collisions = plan.recording != nullptr ? "share" : "wait";

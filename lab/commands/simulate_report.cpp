@@ -127,7 +127,7 @@ std::string simulate_heading(const SimulatePlan& plan, double wall_s) {
   text += wrapped(fmt::format("in situ: planned by {}, writes balanced: {}; {}; seed {}",
                               scheduler_text(plan), balance_text(plan.run.node.balance),
                               plan.run.synchronized ? "iterations begin together"
-                                                    : "ranks go on by themselves",
+                                                    : "ranks run independently",
                               plan.story.seed),
                   2) +
           "\n";

@@ -133,9 +133,10 @@ Result<std::vector<verbs::PlannedField>> fields_to_count(InputFile& input,
     return !planned.exact_reason.empty() || planned.definition.options.bound.lossless();
   });
   if (plan->empty()) {
-    return Status(Code::invalid_argument,
-                  "no field to train on: integers, arrays under 4 KiB and coordinates, geometry, "
-                  "times, ... are stored exactly, without a book; name fields by --only");
+    return Status(
+        Code::invalid_argument,
+        "found no field to train on: integers, arrays under 4 KiB, coordinates, geometry, "
+        "times, ... are stored exactly, without a book; choose fields by --only");
   }
   for (const verbs::PlannedField& planned : *plan) {
     const FieldOptions& field = planned.definition.options;

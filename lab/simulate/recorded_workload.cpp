@@ -94,10 +94,10 @@ Result<VirtualWorkload> recorded_workload(std::shared_ptr<const Recording> recor
                                           std::size_t n_iterations,
                                           const VirtualStorySettings& settings) {
   if (recording == nullptr || recording->ranks.empty() || recording->ranks.front().size() < 2) {
-    return Status(Code::invalid_argument, "recording: must hold two iterations of a rank at least");
+    return Status(Code::invalid_argument, "recording: expected at least two iterations per rank");
   }
   if (n_ranks == 0 || ranks_per_node == 0 || n_iterations == 0) {
-    return Status(Code::invalid_argument, "ranks, ranks of a node, iterations: must be above 0");
+    return Status(Code::invalid_argument, "ranks, ranks per node and iterations must be above 0");
   }
   VirtualWorkload workload{n_ranks, ranks_per_node, n_iterations, {}};
   workload.open = [recording = std::move(recording),

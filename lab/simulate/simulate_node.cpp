@@ -41,15 +41,17 @@ Status check(const VirtualRank& rank, const VirtualSettings& settings) {
   const std::size_t n_jobs = rank.actual.jobs.size();
   if (rank.forecast.jobs.size() != n_jobs) {
     return Status(Code::invalid_argument,
-                  fmt::format("{} jobs were forecast, {} came", rank.forecast.jobs.size(), n_jobs));
+                  fmt::format("the forecast has {} jobs, the iteration has {}",
+                              rank.forecast.jobs.size(), n_jobs));
   }
   for (const auto* bytes : {&rank.raw_bytes, &rank.encoded_bytes}) {
     if (bytes->size() == n_jobs || (bytes->empty() && !is_raw(settings.mode))) continue;
-    return Status(Code::invalid_argument,
-                  fmt::format("bytes of {} jobs, there are {}", bytes->size(), n_jobs));
+    return Status(
+        Code::invalid_argument,
+        fmt::format("bytes are given for {} jobs, the iteration has {}", bytes->size(), n_jobs));
   }
   if (rank.raw_bytes.size() != rank.encoded_bytes.size()) {
-    return Status(Code::invalid_argument, "jobs have raw bytes, but no encoded ones, or reverse");
+    return Status(Code::invalid_argument, "raw and encoded bytes must be given for the same jobs");
   }
   TAILRACE_TRY(check_flow_shop(rank.forecast).within("forecast"));
   TAILRACE_TRY(check_flow_shop(rank.actual).within("actual"));
@@ -58,7 +60,7 @@ Status check(const VirtualRank& rank, const VirtualSettings& settings) {
     const std::uint64_t needed = settings.hold_copy ? 2 * bytes : bytes;
     if (needed <= settings.memory_bytes) continue;
     return Status(Code::invalid_argument,
-                  fmt::format("a chunk needs {} bytes to be encoded, the cap on memory is {}",
+                  fmt::format("encoding a chunk needs {} bytes, more than the memory limit of {}",
                               needed, settings.memory_bytes));
   }
   return Status();
@@ -201,7 +203,7 @@ Result<VirtualMode> parse_virtual_mode(std::string_view name) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   return Status(Code::invalid_argument,
-                fmt::format("mode \"{}\": there is none of this name; there are {}", name, known));
+                fmt::format("mode \"{}\": unknown name; expected one of {}", name, known));
 }
 
 Result<std::vector<VirtualOutcome>> simulate_node(std::span<const VirtualRank> ranks,

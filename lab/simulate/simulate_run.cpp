@@ -273,7 +273,8 @@ VirtualModeResult add_up(std::span<const BlockPart> parts, std::size_t m,
 
 Result<VirtualRunResult> simulate_run(const VirtualWorkload& workload,
                                       const VirtualRunSettings& settings) {
-  if (settings.modes.empty()) return Status(Code::invalid_argument, "modes: there is none to run");
+  if (settings.modes.empty())
+    return Status(Code::invalid_argument, "modes: expected at least one mode");
   const std::size_t n_nodes = workload.n_nodes();
   const std::size_t n_blocks = std::min(n_nodes, kBlocksMost);
   std::vector<BlockPart> parts(n_blocks);

@@ -147,7 +147,7 @@ Status check(const VirtualApplication& application) {
     }
   }
   if (application.n_fields == 0 || application.field_bytes == 0 || application.chunk_bytes == 0) {
-    return refuse("fields, their bytes and those of a chunk: must be above 0");
+    return refuse("number of fields, field bytes and chunk bytes must be above 0");
   }
   if (!(application.mean_ratio >= kRatioLeast)) {
     return refuse(
@@ -169,9 +169,8 @@ Result<VirtualApplication> virtual_application(std::string_view name) {
     if (application.name == name) return application;
     known += (known.empty() ? "" : ", ") + application.name;
   }
-  return Status(
-      Code::invalid_argument,
-      fmt::format("application \"{}\": there is none of this name; there are {}", name, known));
+  return Status(Code::invalid_argument,
+                fmt::format("application \"{}\": unknown name; expected one of {}", name, known));
 }
 
 std::uint64_t stream_seed(std::uint64_t seed, std::uint64_t stream, std::uint64_t position) {
@@ -220,7 +219,7 @@ Result<VirtualWorkload> generated_workload(const VirtualApplication& application
                                            const VirtualStorySettings& settings) {
   TAILRACE_TRY(check(application));
   if (n_ranks == 0 || ranks_per_node == 0 || n_iterations == 0) {
-    return Status(Code::invalid_argument, "ranks, ranks of a node, iterations: must be above 0");
+    return Status(Code::invalid_argument, "ranks, ranks per node and iterations must be above 0");
   }
   FlowShopShape shape;
   shape.n_jobs = 0;

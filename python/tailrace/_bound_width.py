@@ -50,9 +50,9 @@ def check_bound_width(where: str, values: npt.NDArray[Any], bound: float, allowe
     """
     fill = undeclared_fill(values)
     if fill is not None and not allowed:
-        return (f"{where}: the bound comes to {bound:.3g}, as {fill:g} widens the range of the "
-                f"values: it is a fill value that nobody has declared. Declare it (fill={fill:g}), "
-                "or allow the bound (allow_wide_bound=True)")
+        return (f"{where}: the absolute bound is {bound:.3g}, because {fill:g}, an undeclared fill "
+                f"value, widens the range of the values. Declare it (fill={fill:g}), or allow the "
+                "bound (allow_wide_bound=True)")
     sizes = np.abs(values[values != 0])
     if sizes.size and math.isfinite(bound):
         below = np.count_nonzero(sizes < bound) / sizes.size

@@ -68,7 +68,7 @@ def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[flo
     mode, number = given[0], keywords[given[0]]
     if mode == "bound":
         if not isinstance(number, str):
-            raise TypeError(f'{where}: bound is {number!r}, must be a text such as "abs=0.01"')
+            raise TypeError(f'{where}: bound is {number!r}, must be a string such as "abs=0.01"')
         text = number
         mode, _, number = text.partition("=")
         if mode == "none":

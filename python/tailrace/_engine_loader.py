@@ -87,7 +87,7 @@ def communicator(comm: Any) -> Optional[Any]:
     if not isinstance(comm, MPI.Comm):
         raise ArgumentError(f"comm= must be a communicator of mpi4py, not {type(comm).__name__}")
     if comm == MPI.COMM_NULL:
-        raise ArgumentError("comm is MPI.COMM_NULL")
+        raise ArgumentError("comm= must be a valid communicator, is MPI.COMM_NULL")
     if comm.Get_size() == 1:
         return None
     try:

@@ -128,5 +128,5 @@ def text_of(what: str, value: Any) -> str:
     'g'
     """
     if not isinstance(value, str):
-        raise TypeError(f"{what} is {value!r:.60}, must be a text")
+        raise TypeError(f"{what} is {value!r:.60}, must be a string")
     return value

@@ -268,7 +268,7 @@ def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
         for remark in engine_file.take_remarks():
             print(printable(f"tailrace: {path}: {remark}"), file=sys.stderr, flush=True)
     except Exception as error:  # noqa: BLE001 - a finalizer has no caller that could catch it.
-        print(printable(f"tailrace: {path} was not closed by the program, and cannot be now: "
+        print(printable(f"tailrace: the program did not close {path}, and closing it now failed: "
                         f"{error}"), file=sys.stderr, flush=True)
         engine().end_with_failure()
 

@@ -207,7 +207,7 @@ class Group(Mapping[str, Any]):
             raise TypeError(f"{where}: dtype is {dtype!r}, which is not a type of NumPy") from None
         names = (dims,) if isinstance(dims, str) else _texts(f"{where}: dims", dims)
         if data is not None and len(data.shape) != len(names):
-            raise ArgumentError(f"{where}: {len(names)} dimensions for data of "
+            raise ArgumentError(f"{where}: {len(names)} dimensions, but the data have "
                                 f"shape {tuple(data.shape)}")
         text = self._option_text(where, names, data, asked, options)
         fill = _fill_bytes(where, fill_value, type_name)
@@ -268,8 +268,8 @@ class Group(Mapping[str, Any]):
             return self.create_dimension(name, int(data.shape[at]))._position
         dimension = model.dimensions[found]
         if data is not None and not dimension.unlimited and dimension.length != data.shape[at]:
-            raise ArgumentError(f"variable {variable!r}: dimension {name!r} is {dimension.length} "
-                                f"long, the data's is {data.shape[at]}")
+            raise ArgumentError(f"variable {variable!r}: dimension {name!r} has length "
+                                f"{dimension.length}, the data have {data.shape[at]}")
         return found
 
     # --- for people -------------------------------------------------------------------------------

@@ -208,9 +208,9 @@ def _expanded(key: Any, rank: int) -> tuple[list[Any], list[int]]:
     n_given = sum(1 for entry in entries if entry is not None and entry is not Ellipsis)
     n_dots = sum(1 for entry in entries if entry is Ellipsis)
     if n_dots > 1:
-        raise ArgumentError("an index can have one Ellipsis ('...') only")
+        raise ArgumentError("an index can have only one Ellipsis ('...')")
     if n_given > rank:
-        raise CoverageError(f"{n_given} indices for {rank} dimensions")
+        raise CoverageError(f"the index has {n_given} entries, the array has {rank} dimensions")
     if n_dots == 0:
         entries.append(Ellipsis)
     full: list[Any] = []

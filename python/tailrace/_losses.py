@@ -61,5 +61,5 @@ def _states_rounding(name: Any, value: Any) -> bool:
 def refuse(where: str, losses: str, how: str) -> ArgumentError:
     """Return the error for lossy values that a variable might make more lossy."""
     return ArgumentError(
-        f"{where}: its values are lossy already ({losses}) and would lose more. Take them from the "
+        f"{where}: its values are already lossy ({losses}) and would lose more. Take them from the "
         f"original, store them exactly (bound=\"none\"), or {how}")

@@ -107,8 +107,8 @@ class _Observer:
             try:
                 self._then()
             except Exception as failure:  # noqa: BLE001 - the other package is imported, and works.
-                warnings.warn(f"{spec.name}: its HDF5 does not read trz and xor: {failure!r}",
-                              stacklevel=2)
+                warnings.warn(f"{spec.name}: cannot register trz and xor with its HDF5: "
+                              f"{failure!r}", stacklevel=2)
 
         with contextlib.suppress(AttributeError):  # a loader without a __dict__ stays unchanged
             loader.exec_module = exec_module

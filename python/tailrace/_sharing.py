@@ -146,14 +146,14 @@ def _check_can_be_copied(source: File) -> None:
         raise UnsupportedError(f"{source.filename} is not a netCDF-4 file; {otherwise}")
     for variable in _variables(source):
         if variable._model.type == "other":
-            raise UnsupportedError(f"{variable.path}: values of type {variable.dtype} can only be "
-                                   f"read here; {otherwise}")
+            raise UnsupportedError(f"{variable.path}: values of type {variable.dtype} cannot be "
+                                   f"written; {otherwise}")
     owners: list[Any] = [source, *_groups(source), *_variables(source)]
     for owner in owners:
         for name, (type_name, _, _) in owner.attrs._entries().items():
             if type_name == "other" and name not in _BOOKKEEPING:
-                raise UnsupportedError(f"{owner.path}: attribute {name!r} is of a type that can "
-                                       f"only be read here; {otherwise}")
+                raise UnsupportedError(f"{owner.path}: attribute {name!r} has a type that cannot "
+                                       f"be written; {otherwise}")
 
 
 def _groups(group: Group) -> Iterator[Group]:

@@ -140,8 +140,8 @@ class BoundTable(Sequence[BoundEffect]):
                          "and left out here")
         suspect = self.unnamed_fill
         if suspect is not None:
-            lines.append(f"{suspect:g} is a fill value that nobody has declared: name it with "
-                         f"fill_value={suspect:g}; these numbers mean nothing without")
+            lines.append(f"{suspect:g} seems to be an undeclared fill value: pass "
+                         f"fill_value={suspect:g}, since it distorts these numbers")
         return lines
 
     def _foot(self) -> list[str]:
@@ -154,7 +154,7 @@ class BoundTable(Sequence[BoundEffect]):
         great = [row.bound for row in self._rows if row.below > BELOW_SHARE_MAX]
         if great:
             lines += [f"more than a quarter of the values are smaller than the bound {great[-1]};",
-                      "if the field has a fill value, name it with fill_value="]
+                      "if the field has a fill value, pass it as fill_value="]
         if found is None:
             return [*lines, "suggested: none of these; try smaller bounds"]
         return [*lines, f"suggested: {found.bound}, the greatest ratio with mean within 0.1 %, std "
@@ -289,7 +289,7 @@ def _check_type(name: str, data: Any) -> None:
     if len(data.shape) == 0:
         raise ArgumentError(f"{name} is a single value; bounds apply to arrays")
     if math.prod(data.shape) == 0:
-        raise ArgumentError(f"{name} of shape {shape_text(data.shape)} holds no values")
+        raise ArgumentError(f"{name} has shape {shape_text(data.shape)} and no values")
 
 
 def _bounds_of(abs_: Bounds, rel: Bounds, pw_rel: Bounds, psnr: Bounds) -> list[tuple[str, float]]:

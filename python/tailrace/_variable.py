@@ -456,5 +456,5 @@ def _type_text(type_name: str) -> str:
 def _reopened(file: File, path: str) -> Variable:
     found = file[path]
     if not isinstance(found, Variable):
-        raise CoverageError(f"{path} is no longer a variable")
+        raise CoverageError(f"{path} is a group, expected a variable")
     return found

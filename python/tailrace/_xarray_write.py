@@ -130,7 +130,7 @@ class CheckedParts:
         for key, asked in how.items():
             if not _same_attribute(key, encoded.attrs.get(key, asked), asked):
                 raise ArgumentError(f"variable {self._name!r} is stored with {key} = {asked!r} in "
-                                    f"the file, its values ask for {encoded.attrs[key]!r}")
+                                    f"the file, its values need {encoded.attrs[key]!r}")
         coder = times.CFTimedeltaCoder() if part.dtype.kind == "m" else times.CFDatetimeCoder()
         wide = coder.encode(xr.Variable(part.dims, part.data, {}, {**how, "dtype": np.dtype("f8")}))
         return np.asarray(wide.data, "f8")
@@ -259,7 +259,7 @@ def _check_names(dataset: xr.Dataset) -> None:
             raise ArgumentError(f"a name is {name!r}; the string must be length 1 or greater")
         if "/" in name:
             raise ArgumentError(f"{name!r}: Forward slashes '/' are not allowed in names, where "
-                                "they stand for groups; rename() it")
+                                "they separate groups; rename() it")
 
 
 # --- encoding -------------------------------------------------------------------------------------
@@ -503,7 +503,7 @@ def check_fits(name: str, variable: Variable, prepared: Prepared) -> None:
                 hint = (f"; a file that is made with encoding={{{name!r}: {{'units': {ours!r}}}}} "
                         "takes them")
             raise ArgumentError(f"variable {name!r} is stored with {key} = {theirs!r} in the file, "
-                                f"the dataset's values ask for {ours!r}{hint}")
+                                f"the values of the dataset need {ours!r}{hint}")
 
 
 # --- the target -----------------------------------------------------------------------------------
@@ -646,8 +646,8 @@ class _Writer:
         for name in self._dataset.variables:
             if name in here:
                 if name in self._encoding:
-                    raise ArgumentError(f"encoding of {name!r}: {file.filename} has the variable "
-                                        "already, whose encoding cannot change")
+                    raise ArgumentError(f"encoding of {name!r}: the variable exists in "
+                                        f"{file.filename}, and its encoding cannot change")
                 self._kept[str(name)] = kept_encoding(here[str(name)],
                                                       self._dataset.variables[name])
         lengths = _lengths(group)

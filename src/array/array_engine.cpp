@@ -77,9 +77,8 @@ Status ArrayEngine::open_output(std::vector<std::string>& sharing) {
     if (!sharing.empty() && output_.file().reuses_space()) {
       unshared = Status(Code::unsupported,
                         "file \"" + path_ + "\": chunks of dataset \"" + sharing.front() +
-                            "\" share their bytes with other chunks, and the file lacks the "
-                            "setting that protects shared bytes (an older concat --dedup did not "
-                            "write it); repack the file before changing it");
+                            "\" share their bytes with other chunks, which the file does not "
+                            "protect (older concat --dedup); repack the file before changing it");
     }
   }
   return comm_->agree(unshared);
@@ -138,7 +137,8 @@ Status ArrayEngine::begin_collective(bool* all_close) {
   Status agreed = comm_->agree(mine, along);
   if (all_close != nullptr) *all_close = closing != 0;
   if (agreed.ok() && closing != some_close) {
-    agreed = Status(Code::disagreement, "some ranks close the file, others do not");
+    agreed = Status(Code::disagreement,
+                    "file \"" + path_ + "\": some ranks close the file, others do not");
   }
   if (!goes_on) return agreed;
   if (lost == 0 && changes == ~complement) {
@@ -148,7 +148,7 @@ Status ArrayEngine::begin_collective(bool* all_close) {
   give_up_flight();
   // Same code on every rank, whichever failure was found first.
   if (agreed.ok())
-    agreed = Status(Code::disagreement, "ranks have made different changes to the file");
+    agreed = Status(Code::disagreement, "file \"" + path_ + "\": ranks made different changes");
   return output_.break_off(agreed, "the file stays at its last flush");
 }
 

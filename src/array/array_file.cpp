@@ -49,9 +49,10 @@ std::string ArrayFile::quoted(std::size_t variable) const {
 /// writes the metadata of all of them.
 Status ArrayFile::check_mode() const {
   if (options_.file.mode == StepMode::sync) return Status();
-  return Status(Code::invalid_argument, "file \"" + path_ +
-                                            "\": option mode=async: not served by netCDF arrays, "
-                                            "only by HDF5 programs and the step interface");
+  return Status(Code::invalid_argument,
+                "file \"" + path_ +
+                    "\": option mode=async: not supported by netCDF arrays, "
+                    "only by HDF5 programs and the step interface");
 }
 
 Status ArrayFile::start_create() {
@@ -100,7 +101,9 @@ Status ArrayFile::change_model(const NetcdfModel& next) {
     mine = Status(Code::invalid_argument, quoted(v) + ": its type cannot be changed");
   }
   if (mine.ok() && next.variables.size() < variables_.size()) {
-    mine = Status(Code::invalid_argument, "variables cannot be deleted");
+    mine = Status(Code::invalid_argument,
+                  "variables cannot be deleted: the file has " + std::to_string(variables_.size()) +
+                      ", the new definitions have " + std::to_string(next.variables.size()));
   }
   TAILRACE_TRY(agree_on_text(*comm_, "the definitions", model_text(agreed), mine));
   comm_->allreduce(std::span<std::uint64_t>(lengths), Reduction::max);
@@ -145,7 +148,7 @@ Status ArrayFile::set_variable_options(std::size_t variable, const std::string& 
   if (mine.ok()) mine = check_variable(variable);
   if (mine.ok() && variables_[variable].in_file()) {
     mine = Status(Code::invalid_argument,
-                  quoted(variable) + " is in the file already; its options cannot change");
+                  quoted(variable) + " is already in the file; its options cannot change");
   }
   if (mine.ok()) {
     std::vector<std::string> own = variables_[variable].own_options;
@@ -161,7 +164,9 @@ Status ArrayFile::set_variable_options(std::size_t variable, const std::string& 
 Status ArrayFile::set_codec(std::size_t variable, std::shared_ptr<const Codec> codec) {
   Status mine = check_open();
   if (mine.ok()) mine = check_variable(variable);
-  if (mine.ok() && codec == nullptr) mine = Status(Code::invalid_argument, "no codec was given");
+  if (mine.ok() && codec == nullptr) {
+    mine = Status(Code::invalid_argument, quoted(variable) + ": the codec is NULL");
+  }
   if (mine.ok() && !array_dtype(variables_[variable].type)) {
     mine = Status(Code::unsupported, quoted(variable) + " has elements that codecs cannot encode");
   }
@@ -234,21 +239,23 @@ Result<Slab> ArrayFile::check_runs(std::size_t variable, const ElementRuns& runs
   std::uint64_t inner = 1;
   for (std::size_t d = 1; d < lengths.size(); ++d) {
     if (lengths[d] > 0 && inner > UINT64_MAX / lengths[d])
-      return wrong("runs of a variable with more than 2^64 elements");
+      return wrong("runs are not possible: an entry has more than 2^64 elements");
     inner *= lengths[d];
   }
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (runs.firsts[i] > UINT64_MAX - runs.counts[i]) return wrong("a run that ends beyond 2^64");
+    if (runs.firsts[i] > UINT64_MAX - runs.counts[i]) {
+      return wrong("run " + std::to_string(i) + " ends beyond element 2^64");
+    }
     end = std::max(end, runs.firsts[i] + runs.counts[i]);
   }
   if (runs.n_elements() != n_given) {
-    return wrong(std::to_string(n_given) + " values for runs of " +
+    return wrong(std::to_string(n_given) + " values given for runs of " +
                  std::to_string(runs.n_elements()));
   }
   lengths[0] = inner == 0 ? 0 : end / inner + (end % inner != 0 ? 1 : 0);
   const Slab reached = Slab::of(whole_box(lengths));
-  if (end > 0 && inner == 0) return wrong("runs of a variable without elements");
+  if (end > 0 && inner == 0) return wrong("runs are not possible: the variable has no elements");
   TAILRACE_TRY(check_put(variable, reached, reached.n_elements()));
   return reached;
 }
@@ -555,7 +562,8 @@ Result<std::vector<StoredChunk>> ArrayFile::stored_chunks(std::size_t v, const C
   for (StoredChunk& chunk : chunks) {
     const Shape at = in_file.coordinates(chunk.chunk_index);
     if (!std::ranges::equal(at, n_per_dimension, std::less<>())) {
-      return Status(Code::internal, "it is larger in the file than its dimensions");
+      return Status(Code::internal, "its extents in the file, " + shape_text(reader->shape()) +
+                                        ", exceed its dimensions, " + shape_text(grid.shape));
     }
     chunk.chunk_index = grid.index_of(at);
   }

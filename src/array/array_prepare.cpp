@@ -41,7 +41,8 @@ Status skip_filters(FieldState& field) {
 Status check_chunk(const std::string& what, const Shape& chunk, std::uint64_t element_bytes) {
   if (n_elements(chunk) <= largest_chunk_bytes / element_bytes) return Status();
   return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(chunk) +
-                                            " is larger than " + bytes_text(largest_chunk_bytes));
+                                            " is larger than " + bytes_text(largest_chunk_bytes) +
+                                            "; choose a smaller chunk=");
 }
 
 }  // namespace

@@ -178,7 +178,8 @@ Result<StagingMemory::Block> StagingMemory::spill(std::uint64_t n_bytes) {
                                               : "/tmp";
     name += "/tailrace-staging-XXXXXX";
     spill_file_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (spill_file_ < 0) return status_from_errno(errno, "staging file \"" + name + "\"");
+    if (spill_file_ < 0)
+      return status_from_errno(errno, "cannot create staging file \"" + name + "\"");
     ::unlink(name.c_str());
   }
   Block block;
@@ -189,11 +190,12 @@ Result<StagingMemory::Block> StagingMemory::spill(std::uint64_t n_bytes) {
   const int refused =
       ::posix_fallocate(spill_file_, start, static_cast<off_t>(block.capacity_bytes));
   if (refused != 0) {
-    return status_from_errno(refused, "staging " + bytes_text(n_bytes) + " beyond the memory cap");
+    return status_from_errno(refused,
+                             "cannot stage " + bytes_text(n_bytes) + " beyond the memory cap");
   }
   void* mapped =
       ::mmap(nullptr, block.capacity_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, spill_file_, start);
-  if (mapped == MAP_FAILED) return status_from_errno(errno, "mapping the staging file");
+  if (mapped == MAP_FAILED) return status_from_errno(errno, "cannot map the staging file");
   block.data = static_cast<std::byte*>(mapped);
   block.spill_offset = spill_end_;
   spill_end_ += block.capacity_bytes;

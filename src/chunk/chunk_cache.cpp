@@ -61,7 +61,8 @@ ChunkCache::Entry ChunkCache::begin(const ChunkKey& id, std::uint64_t n_bytes) {
   const Status made = local_part([&] {
     auto chunk = std::make_shared<CachedChunk>();
     chunk->values = Buffer(n_bytes);
-    if (!chunk->values.allocated()) return Status(Code::out_of_memory, "no memory left");
+    if (!chunk->values.allocated())
+      return Status(Code::out_of_memory, "not enough memory to cache a chunk");
     insert(id, chunk);
     entry = std::move(chunk);
     return Status();

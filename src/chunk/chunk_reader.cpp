@@ -93,7 +93,7 @@ Status grow(Buffer& buffer, std::uint64_t n_bytes) {
   buffer = Buffer();
   buffer = Buffer(n_bytes);
   if (buffer.allocated()) return Status();
-  return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
+  return Status(Code::out_of_memory, "not enough memory for " + std::to_string(n_bytes) + " bytes");
 }
 
 }  // namespace
@@ -671,7 +671,8 @@ void ChunkReader::post_ahead(ChunkFile& file, ReadDataset& dataset, const Stored
   const auto work = [this, &file, &dataset, job, id, entry] {
     const Status done = local_part([&]() -> Status {
       Buffer encoded(job.extent.encoded_bytes);
-      if (!encoded.allocated()) return Status(Code::out_of_memory, "no memory to read ahead");
+      if (!encoded.allocated())
+        return Status(Code::out_of_memory, "not enough memory to read ahead");
       {
         const ReadStopwatch watch(counts_.fetch_ns);
         TAILRACE_TRY(file.read_at(job.extent.address, encoded.bytes()));
@@ -689,7 +690,7 @@ void ChunkReader::post_ahead(ChunkFile& file, ReadDataset& dataset, const Stored
     return Status();
   });
   if (!posted || !called.ok())
-    cache_.finish(id, entry, Status(Code::internal, "no thread reads ahead"));
+    cache_.finish(id, entry, Status(Code::internal, "cannot start reading ahead in a thread"));
 }
 
 void ChunkReader::look_ahead(ChunkFile& file, ReadDataset& dataset, const Slab& slab) {

@@ -107,7 +107,8 @@ class ContiguousRead {
     const std::uint64_t span = entry_spans_[d] + (n - 1) * stride;
     if (scratch_.capacity() < span) scratch_ = Buffer(span);
     if (!scratch_.allocated()) {
-      return Status(Code::out_of_memory, "no memory for " + std::to_string(span) + " bytes");
+      return Status(Code::out_of_memory,
+                    "not enough memory for " + std::to_string(span) + " bytes");
     }
     TAILRACE_TRY(fetch(address, {scratch_.data(), span}));
     pick(d, n, scratch_.data(), to);
@@ -174,7 +175,7 @@ Status ReadDataset::check_chunk(const ChunkFile& file, const StoredChunk& chunk)
                                      std::to_string(file.file_bytes()));
   }
   if (extent.encoded_bytes != chunk_bytes && is_raw(chunk)) {
-    return Status(Code::corrupt, chunk_text(chunk) + ": stored without filters, must have " +
+    return Status(Code::corrupt, chunk_text(chunk) + ": stored without filters, expected " +
                                      std::to_string(chunk_bytes) + " bytes");
   }
   return Status();

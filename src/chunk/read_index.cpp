@@ -143,9 +143,9 @@ Status ReadIndex::open(Comm& comm, ChunkFile* file, const StoredDataset& dataset
   if (comm.is_root()) {
     // A failed refresh() leaves no file.
     Result<std::vector<StoredChunk>> listed =
-        file != nullptr ? file->chunks(dataset)
-                        : Result<std::vector<StoredChunk>>(
-                              Status(Code::io_error, "the file is no longer open"));
+        file != nullptr
+            ? file->chunks(dataset)
+            : Result<std::vector<StoredChunk>>(Status(Code::io_error, "the file is closed"));
     read = listed.status();
     if (read.ok()) chunks = std::move(*listed);
     IndexFacts facts;

@@ -27,8 +27,8 @@ template <class File>
 Result<EncodedBytes> fetch_chunk(File& file, const ChunkPlace& place) {
   EncodedBytes encoded{Buffer(place.encoded_bytes), place.filter_mask};
   if (!encoded.buffer.allocated()) {
-    return Status(Code::out_of_memory,
-                  "no memory for a chunk of " + std::to_string(place.encoded_bytes) + " bytes");
+    return Status(Code::out_of_memory, "not enough memory for a chunk of " +
+                                           std::to_string(place.encoded_bytes) + " bytes");
   }
   TAILRACE_TRY(file.read_at(place.address, encoded.buffer.bytes()));
   return encoded;

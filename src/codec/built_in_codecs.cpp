@@ -81,7 +81,7 @@ std::vector<CodecVariant> trz_variants() {
 const std::vector<CodecEntry>& built_in_codecs() {
   static const std::vector<CodecEntry> table = {
       {.name = "none",
-       .summary = "the values as they are",
+       .summary = "values unchanged",
        .make = make_null_codec,
        .stores_plainly = true,
        .any_byte_order = true,

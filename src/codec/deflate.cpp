@@ -151,8 +151,10 @@ class Fletcher32Stage final : public OwnStage {
       return failed("the checksum does not match the chunk's bytes");
     }
     const auto values = encoded.first(encoded.size() - kFletcher32Bytes);
-    if (values.size() > to.size())
-      return failed("more than " + std::to_string(to.size()) + " bytes");
+    if (values.size() > to.size()) {
+      return failed("expected at most " + std::to_string(to.size()) + " bytes, got " +
+                    std::to_string(values.size()));
+    }
     std::copy(values.begin(), values.end(), to.begin());
     return values.size();
   }

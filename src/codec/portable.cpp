@@ -53,7 +53,8 @@ class PortableCodec final : public CodecOver {
     for (const Rounding rounding : {Rounding::nearest, Rounding::coarse, Rounding::held}) {
       Buffer sample(sample_values_ * sizeof(T));
       if (!sample.allocated()) {
-        return Status(Code::out_of_memory, "codec portable: no memory for a sample");
+        return Status(Code::out_of_memory, "codec portable: no memory for a sample of " +
+                                               std::to_string(sample_values_) + " values");
       }
       T* picked = reinterpret_cast<T*>(sample.data());
       const std::size_t n_piece = sample_values_ / kPieces;

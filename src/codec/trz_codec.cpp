@@ -398,7 +398,8 @@ Result<trz::FilterRequest> filter_request(const CodecRequest& request) {
   filter.bound = pointwise ? request.pointwise_bound : request.absolute_bound;
   if (!(filter.bound > 0)) return filter;
   if (!std::isfinite(filter.bound)) {
-    return Status(Code::invalid_argument, "codec trz: the bound is not finite");
+    return Status(Code::invalid_argument,
+                  "codec trz: the bound must be finite, is " + number_text(filter.bound));
   }
   const Guards& guards = request.guards;
   if (pointwise && (guards.of_bound() || guards.sum)) {

@@ -38,7 +38,10 @@ class XorStage final : public OwnStage {
   Result<std::size_t> decode_into(std::span<const std::byte> encoded,
                                   std::span<std::byte> to) const override {
     const std::uint64_t n_bytes = n_elements(type_.shape) * type_.element_bytes;
-    if (n_bytes > to.size()) return failed("chunks of " + std::to_string(n_bytes) + " bytes");
+    if (n_bytes > to.size()) {
+      return failed("expected a chunk of at most " + std::to_string(to.size()) +
+                    " bytes, its client data have " + std::to_string(n_bytes));
+    }
     const Status done =
         neighbour_xor::decode(encoded, to.first(n_bytes), neighbour_xor::best_build());
     if (!done.ok()) return Status(Code::codec_failed, done.message());

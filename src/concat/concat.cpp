@@ -168,7 +168,7 @@ Status Concatenation::agree_on_request() {
 Status Concatenation::check_request() const {
   Status checked;
   if (request_.inputs.empty()) {
-    checked = Status(Code::invalid_argument, "no inputs");
+    checked = Status(Code::invalid_argument, "concat needs at least one input");
   } else if (request_.append && request_.resume) {
     checked = Status(Code::invalid_argument, "append and resume cannot be combined");
   } else if (comm_.is_root()) {
@@ -214,8 +214,8 @@ Status Concatenation::settle_threads() {
     return Status(Code::invalid_argument,
                   "dataset \"" + targets_[of].like.path + "\": its chunks of up to " +
                       bytes_text(largest) + ", plus input chunks of up to " +
-                      bytes_text(decoded[0]) + ", need --memory of " + bytes_text(2 * task_bytes_) +
-                      " at least, or smaller chunks by --chunk");
+                      bytes_text(decoded[0]) + ", need --memory of at least " +
+                      bytes_text(2 * task_bytes_) + ", or smaller chunks by --chunk");
   }
   n_threads_ = std::clamp<std::uint64_t>(for_threads / std::max<std::uint64_t>(task_bytes_, 1), 1,
                                          threads_of_each(request_.options.n_threads, comm_));
@@ -261,13 +261,12 @@ Status Concatenation::open_file() {
   if (comm_.is_root()) {
     // HDF5 would reuse the space of a replaced chunk, which a second chunk still refers to.
     const std::string shared = output_.file().reuses_space() ? targets_.shared_chunks() : "";
-    opened =
-        shared.empty()
-            ? publisher_->open(output_.file(), foreign)
-            : Status(Code::unsupported,
-                     request_.output + ": chunks of " + shared +
-                         " share their bytes (an earlier --dedup), and the file does not protect "
-                         "shared bytes; it cannot be appended to: concatenate its inputs again");
+    opened = shared.empty()
+                 ? publisher_->open(output_.file(), foreign)
+                 : Status(Code::unsupported,
+                          request_.output + ": cannot be appended to, since chunks of " + shared +
+                              " share their bytes (--dedup) and the file does not protect shared "
+                              "bytes; concatenate all inputs again");
     done = {publisher_->n_published(), output_.file().reuses_space() ? 1U : 0U};
   }
   TAILRACE_TRY(comm_.agree(opened));
@@ -521,15 +520,15 @@ void Concatenation::clean_up_after_failure(Status& failure) {
   if (request_.append && closing_) {
     // The file's header may or may not refer to the new end.
     failure = failure.with_line("the last commit to " + request_.output +
-                                " was cut short: tailrace recover tells its state");
+                                " was interrupted; run tailrace recover to check the file");
   } else if (stays[0] != 0) {
-    failure = Status::of_lines(failure.code(),
-                               failure.message() + printable("; bytes behind the end of " +
-                                                             request_.output + " stay (harmless)"));
+    failure = Status::of_lines(
+        failure.code(), failure.message() + printable("; " + request_.output +
+                                                      " keeps unused bytes at its end (harmless)"));
   }
   if (!request_.append && resumable_) {
-    failure = failure.with_line("what is complete is kept in " + partial +
-                                ": --resume goes on from there");
+    failure = failure.with_line("the completed datasets are kept in " + partial +
+                                "; --resume continues from there");
   }
 }
 
@@ -601,7 +600,7 @@ Result<ConcatReport> concatenate(Comm& comm, const ConcatRequest& request) {
       status = concatenation.run();
     } catch (const std::bad_alloc&) {
       const std::string what =
-          "\"" + request.output + "\": no memory is left for its concatenation";
+          "\"" + request.output + "\": not enough memory for the concatenation";
       // Other ranks block in a call that this rank will not reach, so the job must end.
       if (comm.n_ranks() > 1) throw std::runtime_error(what);
       status = Status(Code::out_of_memory, what);

@@ -32,7 +32,9 @@ Result<Columns> read_columns(ConcatInput& input, const std::string& group,
     TAILRACE_TAKE(std::vector<std::int64_t> column, input.read_integers(group + "/" + name));
     if (!columns.empty() && column.size() != columns.front().size()) {
       return Status(Code::invalid_argument,
-                    "group \"" + group + "\": its key columns must have the same length");
+                    "group \"" + group + "\": key columns must have the same length, but \"" +
+                        names.front() + "\" has " + std::to_string(columns.front().size()) +
+                        " rows and \"" + name + "\" " + std::to_string(column.size()));
     }
     columns.push_back(std::move(column));
   }
@@ -97,16 +99,19 @@ Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset>
       complete = complete && found != by_path.end();
       if (!complete) break;
       if (!is_key_column(schema[found->second])) {
-        return Status(Code::unsupported, "dataset \"" + found->first +
-                                             "\": " + schema[found->second].type_text +
-                                             "; a key column must have one integer per row");
+        return Status(Code::unsupported,
+                      "dataset \"" + found->first +
+                          "\": a key column must have one integer per row, found " +
+                          schema[found->second].type_text + " of shape " +
+                          shape_text(schema[found->second].shape));
       }
       keyed.like = found->second;
     }
     if (!complete) continue;
     if (by_path.count(keyed.key_path) != 0) {
       return Status(Code::already_exists,
-                    "dataset \"" + keyed.key_path + "\" already exists in the inputs");
+                    "dataset \"" + keyed.key_path +
+                        "\" already exists in the inputs, so --key cannot create it");
     }
     groups.push_back(std::move(keyed));
   }
@@ -114,8 +119,8 @@ Result<std::vector<KeyedGroup>> find_keyed_groups(std::span<const StoredDataset>
   if (spill == groups.end()) {
     std::string wanted;
     for (const std::string& name : names) wanted += (wanted.empty() ? "" : ", ") + name;
-    return Status(Code::not_found, "group \"" + std::string(kKeyGroup) + "\" must hold " + wanted +
-                                       ", which --key numbers events by");
+    return Status(Code::not_found, "group \"" + std::string(kKeyGroup) +
+                                       "\" must contain the datasets " + wanted + " of --key");
   }
   std::iter_swap(groups.begin(), spill);
   return groups;

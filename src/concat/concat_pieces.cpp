@@ -49,7 +49,8 @@ Status read_run(std::span<const ReadRequest> run, Buffer& scratch) {
   const std::uint64_t end = run.back().extent.address + run.back().extent.encoded_bytes;
   if (scratch.capacity() < end - begin) scratch = Buffer(end - begin);
   if (!scratch.allocated())
-    return Status(Code::out_of_memory, "not enough memory for the read buffer");
+    return Status(Code::out_of_memory,
+                  "not enough memory to read " + std::to_string(end - begin) + " bytes");
   TAILRACE_TRY(input.read_at(begin, scratch.bytes().first(end - begin)));
   for (const ReadRequest& request : run) {
     std::memcpy(request.to, scratch.data() + (request.extent.address - begin),

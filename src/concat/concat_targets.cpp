@@ -95,9 +95,10 @@ Result<StoredForm> choose_form(const StoredDataset& dataset, std::uint64_t n_row
   form.chunk_shape = join_chunks(facts, n_rows, join);
   const std::uint64_t chunk_bytes = n_elements(form.chunk_shape) * dataset.element_bytes;
   if (chunk_bytes > kChunkBytesLimit) {
-    return Status(Code::invalid_argument, what + ": a chunk of " + shape_text(form.chunk_shape) +
-                                              " has " + bytes_text(chunk_bytes) +
-                                              ", must be below 4 GiB");
+    return Status(Code::invalid_argument,
+                  what + ": a chunk of " + shape_text(form.chunk_shape) + " has " +
+                      bytes_text(chunk_bytes) +
+                      ", must be below 4 GiB; choose smaller chunks by --chunk");
   }
   if (!join.keeps_codec) {
     TAILRACE_TAKE(form.filters, filters_of_codec(dataset, form.chunk_shape, request).within(what));
@@ -264,9 +265,10 @@ Status ConcatTargets::plan(Comm& comm, const ConcatRequest& request, ConcatInput
     target.like = schema[d];
     target.n_rows = older_rows_[d] + n_new;
     if (target.n_rows > kDatasetBytesMax / std::max<std::uint64_t>(schema[d].row_bytes(), 1)) {
-      status = Status(Code::unsupported, "dataset \"" + schema[d].path +
-                                             "\": " + std::to_string(target.n_rows) + " rows of " +
-                                             bytes_text(schema[d].row_bytes()) + " are too many");
+      status = Status(Code::unsupported,
+                      "dataset \"" + schema[d].path + "\": " + std::to_string(target.n_rows) +
+                          " rows of " + bytes_text(schema[d].row_bytes()) +
+                          " exceed the limit of " + bytes_text(kDatasetBytesMax));
       break;
     }
     if (grows) {

@@ -34,7 +34,7 @@ class Stopwatch {
 };
 
 Status no_memory(std::uint64_t n_bytes) {
-  return Status(Code::out_of_memory, "no memory for " + std::to_string(n_bytes) + " bytes");
+  return Status(Code::out_of_memory, "not enough memory for " + std::to_string(n_bytes) + " bytes");
 }
 
 /// Number of elements of the box that the piece contains.
@@ -110,7 +110,7 @@ Status ConcatWork::decode(const Piece& piece, std::span<std::byte> values, Decod
     return Status(code, piece_text(piece) + ": " + status.message());
   }
   if (piece.bytes.size() != values.size()) {
-    return Status(Code::corrupt, piece_text(piece) + ": " + std::to_string(piece.bytes.size()) +
+    return Status(Code::corrupt, piece_text(piece) + " has " + std::to_string(piece.bytes.size()) +
                                      " bytes, expected " + std::to_string(values.size()));
   }
   std::memcpy(values.data(), piece.bytes.data(), values.size());

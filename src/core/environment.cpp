@@ -13,9 +13,10 @@ namespace {
 
 Result<std::string> read_from(int descriptor, const std::string& path, std::uint64_t bytes_max) {
   struct stat facts {};
-  if (::fstat(descriptor, &facts) != 0) return status_from_errno(errno, "cannot read " + path);
+  if (::fstat(descriptor, &facts) != 0)
+    return status_from_errno(errno, "cannot read \"" + path + "\"");
   if (!S_ISREG(facts.st_mode)) {
-    return Status(Code::invalid_argument, path + ": not a regular file");
+    return Status(Code::invalid_argument, "\"" + path + "\": not a regular file");
   }
   std::string bytes;
   // Do not rely on the size that the file system reports: it may be 0 (/proc), or grow.
@@ -23,11 +24,12 @@ Result<std::string> read_from(int descriptor, const std::string& path, std::uint
     const std::size_t n_taken = bytes.size();
     bytes.resize(n_taken + 4096);
     const ssize_t n = ::read(descriptor, bytes.data() + n_taken, 4096);
-    if (n < 0 && errno != EINTR) return status_from_errno(errno, "cannot read " + path);
+    if (n < 0 && errno != EINTR) return status_from_errno(errno, "cannot read \"" + path + "\"");
     bytes.resize(n_taken + static_cast<std::size_t>(n > 0 ? n : 0));
     if (n == 0) return bytes;
   }
-  return Status(Code::invalid_argument, path + ": larger than " + std::to_string(bytes_max) +
+  return Status(Code::invalid_argument, "\"" + path + "\": larger than " +
+                                            std::to_string(bytes_max) +
                                             " bytes, the limit for files of this kind");
 }
 
@@ -35,7 +37,7 @@ Result<std::string> read_from(int descriptor, const std::string& path, std::uint
 
 Result<std::string> read_settings_file(const std::string& path, std::uint64_t bytes_max) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor < 0) return status_from_errno(errno, "cannot read " + path);
+  if (descriptor < 0) return status_from_errno(errno, "cannot read \"" + path + "\"");
   Result<std::string> bytes = read_from(descriptor, path, bytes_max);
   ::close(descriptor);
   return bytes;

@@ -52,7 +52,7 @@ class ShuffleStage final : public OwnStage {
   }
   Result<std::size_t> decode_into(ConstBytes encoded, std::span<std::byte> to) const override {
     if (encoded.size() > to.size()) {
-      return failed("expected " + std::to_string(to.size()) + " bytes, got " +
+      return failed("expected at most " + std::to_string(to.size()) + " bytes, got " +
                     std::to_string(encoded.size()));
     }
     unshuffle_bytes(element_bytes_, encoded, to.first(encoded.size()));
@@ -116,7 +116,8 @@ class PipelineCodec final : public Codec {
       encoded.filter_mask = 1;
       encoded.buffer = Buffer::copy_of(values);
       if (!encoded.buffer.allocated()) {
-        return Status(Code::out_of_memory, "no memory for a chunk that is stored unencoded");
+        return Status(Code::out_of_memory, "codec " + traits_.name + ": no memory for " +
+                                               std::to_string(values.size()) + " bytes");
       }
     }
     return encode_by_stages(1, std::move(encoded));
@@ -158,7 +159,8 @@ class PipelineCodec final : public Codec {
       if (skips(filter_mask, i)) continue;
       const std::span<std::byte> to = i == first ? values : scratch(free_block, limits[i]);
       if (to.size() < limits[i]) {
-        return Status(Code::out_of_memory, "no memory for " + std::to_string(limits[i]) + " bytes");
+        return Status(Code::out_of_memory, "codec " + traits_.name + ": no memory for " +
+                                               std::to_string(limits[i]) + " bytes");
       }
       TAILRACE_TAKE(const std::size_t n_bytes,
                     stages_[i]->decode_into(encoded, to).within("codec " + traits_.name));
@@ -180,9 +182,9 @@ class PipelineCodec final : public Codec {
       const std::uint64_t limit = stages_[i]->encoded_bytes_max(encoded.buffer.n_bytes());
       const Status done = stages_[i]->encode(encoded.buffer);
       if (done.ok() && encoded.buffer.n_bytes() > limit) {
-        return Status(Code::codec_failed,
-                      "codec " + traits_.name + ": " + std::to_string(encoded.buffer.n_bytes()) +
-                          " bytes encoded, at most " + std::to_string(limit) + " were expected");
+        return Status(Code::codec_failed, "codec " + traits_.name + ": encoded to " +
+                                              std::to_string(encoded.buffer.n_bytes()) +
+                                              " bytes, expected at most " + std::to_string(limit));
       }
       if (done.ok()) continue;
       const bool skippable =
@@ -208,8 +210,8 @@ class PipelineCodec final : public Codec {
   }
 
   Status wrong_length(std::string_view verb, std::size_t n_bytes) const {
-    return Status(Code::codec_failed, "codec " + traits_.name + ": " + std::string(verb) +
-                                          ": a chunk has " + std::to_string(chunk_bytes_) +
+    return Status(Code::codec_failed, "codec " + traits_.name + ": cannot " + std::string(verb) +
+                                          ": expected a chunk of " + std::to_string(chunk_bytes_) +
                                           " bytes, got " + std::to_string(n_bytes));
   }
 
@@ -301,7 +303,8 @@ Result<std::unique_ptr<FilterStage>> stored_shuffle_stage(const FilterSpec& stor
                                                           std::uint64_t) {
   // HDF5's set_local leaves the element size in the client data.
   if (!stored.final_client_data.empty()) element_bytes = stored.final_client_data.front();
-  if (element_bytes == 0) return Status(Code::corrupt, "shuffle of elements of 0 bytes");
+  if (element_bytes == 0)
+    return Status(Code::corrupt, "shuffle: the element size is 0 bytes, must be at least 1");
   return std::unique_ptr<FilterStage>(std::make_unique<ShuffleStage>(stored, element_bytes));
 }
 

@@ -228,8 +228,9 @@ Status check_codecs(const GlobOptions& options) {
   TAILRACE_TRY(check_codec(options.file.field_defaults, options.file.plugin_path));
   for (const auto& [pattern, text] : options.variable_options) {
     FieldOptions made;  // Without codec=, the settings are for the codec that another entry names.
-    TAILRACE_TRY(apply_field_options(text, made).within(pattern));
-    TAILRACE_TRY(check_codec(made, options.file.plugin_path).within(pattern));
+    TAILRACE_TRY(apply_field_options(text, made).within("options of \"" + pattern + "\""));
+    TAILRACE_TRY(
+        check_codec(made, options.file.plugin_path).within("options of \"" + pattern + "\""));
   }
   return Status();
 }

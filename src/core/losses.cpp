@@ -62,7 +62,8 @@ Result<Losses> parse_losses(std::string_view text) {
       }
     }
     if (losses.size() == kMostLosses) {
-      return Status(Code::invalid_argument, "more than " + std::to_string(kMostLosses) + " losses");
+      return Status(Code::invalid_argument,
+                    "too many losses, at most " + std::to_string(kMostLosses) + " are possible");
     }
     losses.push_back(loss);
   }

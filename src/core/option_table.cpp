@@ -453,9 +453,9 @@ constexpr std::array<File, 22> kFileTable = {{
     bytes_option<&FileOptions::write_buffer_bytes, 1>(
         "buffer", kByAll, "Largest single write (default 16 MiB). Most users leave this alone."),
     {"align", "auto, BYTES, direct",
-     "Alignment of writes in the file. auto (default): as the machine profile says, 1 without one; "
-     "direct: bypass the page cache (O_DIRECT), aligned to 4096 or more. Most users leave this "
-     "alone.",
+     "Alignment of writes in the file. auto (default): the alignment in the machine profile, 1 "
+     "without a profile; direct: bypass the page cache (O_DIRECT), aligned to 4096 or more. Most "
+     "users leave this alone.",
      alike, kByEngine, assign_alignment, alignment_text},
     switch_option<&FileOptions::sync>("fsync", kByAll,
                                       "Sync committed data to stable storage (default on). Turn it "
@@ -807,10 +807,10 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
   if (own != nullptr) {
     if (std::ranges::find(own->settings, key) != own->settings.end()) return Status();
     if (of_some) {
-      return Status(
-          Code::invalid_argument,
-          "codec " + std::string(codec) + ": unknown setting " + quoted + "; " +
-              (own->settings.empty() ? "it has none" : "it knows: " + listed(own->settings)));
+      return Status(Code::invalid_argument,
+                    "codec " + std::string(codec) + ": unknown setting " + quoted + "; " +
+                        (own->settings.empty() ? "it has no settings"
+                                               : "its settings: " + listed(own->settings)));
     }
   }
   if (find_entry(kFileTable, key) != kFileTable.end()) {

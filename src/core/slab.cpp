@@ -167,11 +167,11 @@ Status check_slab(const Slab& slab, const Shape& shape) {
   const std::size_t rank = shape.size();
   if (slab.start.size() != rank || slab.count.size() != rank ||
       (!slab.stride.empty() && slab.stride.size() != rank)) {
-    return Status(Code::invalid_argument, "a slab of " + std::to_string(slab.start.size()) +
+    return Status(Code::invalid_argument, "a slab has " + std::to_string(slab.start.size()) +
                                               " starts, " + std::to_string(slab.count.size()) +
                                               " counts and " + std::to_string(slab.stride.size()) +
-                                              " strides, expected " + std::to_string(rank) +
-                                              " dimensions");
+                                              " strides; expected " + std::to_string(rank) +
+                                              " of each (strides may be omitted)");
   }
   for (std::size_t d = 0; d < rank; ++d) {
     const std::string where = "dimension " + std::to_string(d) + " of the slab: ";

@@ -133,8 +133,9 @@ class InputVisitor final : public Hdf5Visitor {
     const std::size_t at = listing_.compact.size();
     const std::uint64_t n_bytes = described.n_rows() * described.row_bytes();
     if (n_bytes > H5Dget_storage_size(dataset)) {
-      return Status(Code::corrupt,
-                    what + ": its compact data have fewer bytes than its extents need");
+      return Status(Code::corrupt, what + ": the shape needs " + std::to_string(n_bytes) +
+                                       " bytes, the compact storage has " +
+                                       std::to_string(H5Dget_storage_size(dataset)));
     }
     listing_.compact.resize(at + static_cast<std::size_t>(n_bytes));
     const Hdf5Id type(H5Dget_type(dataset));
@@ -162,10 +163,12 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
     return Status(Code::not_found, what + " is missing");
   }
   const Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::corrupt, what);
+  if (!dataset.valid()) return hdf5_failure(Code::corrupt, what + " cannot be opened");
   const Hdf5Id type(H5Dget_type(dataset.get()));
   const Hdf5Id space(H5Dget_space(dataset.get()));
-  if (!type.valid() || !space.valid()) return hdf5_failure(Code::corrupt, what);
+  if (!type.valid() || !space.valid()) {
+    return hdf5_failure(Code::corrupt, what + ": the type and shape cannot be read");
+  }
   hsize_t extents[kMaxRank] = {};
   const int rank = H5Sget_simple_extent_dims(space.get(), extents, nullptr);
   const Shape shape(extents, extents + std::max(rank, 0));
@@ -181,7 +184,8 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
   try {
     values.resize(n_values);
   } catch (const std::exception&) {
-    return Status(Code::out_of_memory, what + ": " + std::to_string(n_values) + " integers");
+    return Status(Code::out_of_memory,
+                  what + ": not enough memory for " + std::to_string(n_values) + " integers");
   }
   Hdf5Id memory_space;
   if (first_only) {
@@ -217,7 +221,7 @@ class FileInput final : public ConcatInput {
       bytes_->expect_sequential();
       image_ = Buffer(static_cast<std::size_t>(file_bytes_));
       if (!image_.allocated()) {
-        return Status(Code::out_of_memory, "file \"" + path_ + "\": no memory for its " +
+        return Status(Code::out_of_memory, "file \"" + path_ + "\": not enough memory for its " +
                                                std::to_string(file_bytes_) + " bytes");
       }
       TAILRACE_TRY(bytes_->read_at(0, image_.bytes()));
@@ -307,9 +311,10 @@ class FileInput final : public ConcatInput {
   Status copy_from(std::span<const std::byte> from, std::uint64_t at,
                    std::span<std::byte> bytes) const {
     if (at > from.size() || bytes.size() > from.size() - at) {
-      return Status(Code::corrupt, name() + ": " + std::to_string(bytes.size()) +
-                                       " bytes expected at byte " + std::to_string(at) +
-                                       ", but it ends at " + std::to_string(from.size()));
+      return Status(Code::corrupt, name() + ": expected " + std::to_string(bytes.size()) +
+                                       " bytes at byte " + std::to_string(at) +
+                                       ", but the file ends at byte " +
+                                       std::to_string(from.size()));
     }
     if (!bytes.empty()) std::memcpy(bytes.data(), from.data() + at, bytes.size());
     return Status();
@@ -360,7 +365,7 @@ class FileInput final : public ConcatInput {
     const Hdf5Id creation(H5Fget_create_plist(hdf5_file_.get()));
     hsize_t user_block = 0;
     if (!creation.valid() || H5Pget_userblock(creation.get(), &user_block) < 0) {
-      return hdf5_failure(Code::corrupt, name() + ": its creation property list");
+      return hdf5_failure(Code::corrupt, name() + ": the creation property list cannot be read");
     }
     user_block_bytes_ = user_block;
     TAILRACE_TAKE(const BytesBehindEnd behind,

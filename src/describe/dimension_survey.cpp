@@ -176,7 +176,8 @@ Result<std::uint64_t> attribute_digest(hid_t object, const std::string& name,
   if (H5Sget_simple_extent_type(space.get()) == H5S_NULL || n == 0) return digest;
   SurveyedValues values(type.get(), space.get(), n_bytes);
   if (!values.allocated()) {
-    return Status(Code::out_of_memory, "attribute \"" + name + "\"");
+    return Status(Code::out_of_memory, "attribute \"" + name + "\": not enough memory for " +
+                                           std::to_string(n_bytes) + " bytes");
   }
   if (H5Aread(attribute.get(), type.get(), values.data()) < 0) {
     return hdf5_failure(Code::corrupt, "attribute \"" + name + "\" cannot be read");
@@ -301,10 +302,10 @@ class SurveyVisitor final : public Hdf5Visitor {
     const std::int64_t first = words[0];
     if (words[1] < first || words[2] < first || words[3] < words[2] || words[3] > words[1]) {
       return Status(Code::invalid_argument,
-                    "dataset \"" + object.path + "\": domain_decomposition is " +
+                    "dataset \"" + object.path + "\": attribute domain_decomposition is " +
                         std::to_string(words[0]) + ", " + std::to_string(words[1]) + ", " +
                         std::to_string(words[2]) + ", " + std::to_string(words[3]) +
-                        ", expected first and last of the domain, first and last of the tile");
+                        "; expected the first and last index of the domain, then of the tile");
     }
     object.tile = TileSpan{static_cast<std::uint64_t>(words[2] - first),
                            static_cast<std::uint64_t>(words[3] - first + 1),
@@ -322,7 +323,7 @@ class SurveyVisitor final : public Hdf5Visitor {
 Status read_attributes(hid_t file, const SurveyedPaths& paths, SurveyedObject& object) {
   const std::string who = "object \"" + object.path + "\"";
   const Hdf5Id opened(H5Oopen(file, object.path.c_str(), H5P_DEFAULT));
-  if (!opened.valid()) return hdf5_failure(Code::corrupt, who);
+  if (!opened.valid()) return hdf5_failure(Code::corrupt, who + " cannot be opened");
   TAILRACE_TAKE(std::vector<std::string> names, attribute_names(opened.get(), who));
   std::ranges::sort(names);
   for (const std::string& name : names) {
@@ -359,7 +360,7 @@ Status for_each_piece(hid_t dataset, hid_t type, const std::string& path, Visit&
   const std::string who = "dataset \"" + path + "\"";
   const Hdf5Id space(H5Dget_space(dataset));
   const int rank = H5Sget_simple_extent_ndims(space.get());
-  if (rank < 0) return hdf5_failure(Code::corrupt, who);
+  if (rank < 0) return hdf5_failure(Code::corrupt, who + ": the shape cannot be read");
   const std::size_t element_bytes = H5Tget_size(type);
   std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
   H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
@@ -375,11 +376,12 @@ Status for_each_piece(hid_t dataset, hid_t type, const std::string& path, Visit&
     std::vector<hsize_t> count(box.count.begin(), box.count.end());
     SurveyedValues values(type, memory.get(), n * element_bytes);
     if (!values.allocated()) {
-      return Status(Code::out_of_memory, who + ": " + std::to_string(n) + " values");
+      return Status(Code::out_of_memory,
+                    who + ": not enough memory for " + std::to_string(n) + " values");
     }
     if (rank > 0 && H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr,
                                         count.data(), nullptr) < 0) {
-      return hdf5_failure(Code::internal, who);
+      return hdf5_failure(Code::internal, who + ": a part cannot be selected");
     }
     if (H5Dread(dataset, type, memory.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
       return plain_read_failure(dataset, who + " cannot be read");
@@ -407,7 +409,7 @@ Result<ValueDigest> digest_values(hid_t dataset, const std::string& path,
                                   const SurveyedPaths& paths) {
   const Hdf5Id stored(H5Dget_type(dataset));
   const Hdf5Id type(H5Tcopy(stored.get()));
-  if (!type.valid()) return hdf5_failure(Code::corrupt, "dataset \"" + path + "\"");
+  if (!type.valid()) return hdf5_failure(Code::corrupt, "dataset \"" + path + "\" cannot be read");
   const std::size_t element_bytes = H5Tget_size(type.get());
   const bool one_word = hdf5_type_is_by_value(type.get(), false) && element_bytes <= 8;
   ValueDigest digest = {0, 0};
@@ -484,7 +486,8 @@ Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& 
     TAILRACE_TRY(read_attributes(file, visitor.paths(), object));
     if (!object.dataset) continue;
     const Hdf5Id dataset(H5Dopen2(file, object.path.c_str(), H5P_DEFAULT));
-    if (!dataset.valid()) return hdf5_failure(Code::corrupt, "dataset \"" + object.path + "\"");
+    if (!dataset.valid())
+      return hdf5_failure(Code::corrupt, "dataset \"" + object.path + "\" cannot be opened");
     if (fixed.contains(object.path)) {
       TAILRACE_TAKE(object.values, digest_values(dataset.get(), object.path, visitor.paths()));
     }
@@ -499,7 +502,8 @@ Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& 
 
 Result<ValueDigest> digest_dataset(std::int64_t file, const std::string& path) {
   const Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::corrupt, "dataset \"" + path + "\"");
+  if (!dataset.valid())
+    return hdf5_failure(Code::corrupt, "dataset \"" + path + "\" cannot be read");
   return digest_values(dataset.get(), path, SurveyedPaths(file));
 }
 
@@ -534,9 +538,9 @@ Result<PathSet> fixed_datasets(std::span<const StoredDataset> datasets,
       return Status(
           Code::unsupported,
           "dataset \"" + dataset.path +
-              "\": it can only be appended along its first dimension, but its unlimited dimension" +
+              "\": rows are appended along the first dimension only, but the unlimited dimension" +
               (dimension.empty() ? "" : " \"" + dimension + "\"") + " is number " +
-              std::to_string(record + 1) + " of its " + std::to_string(dataset.shape.size()));
+              std::to_string(record + 1) + " of " + std::to_string(dataset.shape.size()));
     }
   }
   return fixed;

@@ -30,7 +30,7 @@ Result<std::optional<double>> number_attribute(hid_t object, const char* name) {
   if (!space.valid() || H5Sget_simple_extent_npoints(space.get()) != 1 ||
       H5Aread(attribute.get(), H5T_NATIVE_DOUBLE, &value) < 0) {
     return hdf5_failure(Code::corrupt,
-                        std::string("attribute ") + name + " is not a single number");
+                        std::string("attribute \"") + name + "\" is not a single number");
   }
   return std::optional<double>(value);
 }
@@ -175,7 +175,7 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
   for (std::size_t f = 0; f < field_paths.size(); ++f) {
     const std::string where = path + ": field \"" + field_paths[f] + "\"";
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));
-    if (!dataset.valid()) return hdf5_failure(Code::corrupt, where);
+    if (!dataset.valid()) return hdf5_failure(Code::corrupt, where + " cannot be opened");
     TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
     if (!all[f].by_tailrace && !all[f].said_unknown) all[f] = told_by_file(dataset.get(), note);
     if (all[f].version.empty() && all[f].by_tailrace) all[f].version = note;
@@ -291,7 +291,7 @@ Result<std::vector<StatedAttribute>> read_stated_attributes(std::int64_t object,
     return 0;
   };
   if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, note, &found) < 0) {
-    return hdf5_failure(Code::corrupt, "its attributes cannot be listed");
+    return hdf5_failure(Code::corrupt, "attributes cannot be listed");
   }
   std::vector<StatedAttribute> values;
   for (const std::string& name : found.names) {

@@ -97,8 +97,8 @@ class Pairing final {
     if (report) {
       const bool expected = link.kind == InventoryLink::Kind::hard && rules_.may_be_added &&
                             rules_.may_be_added(link.object);
-      add(path, "only in the copy", text_of(copy_, link, path) + " is in the compressed file alone",
-          !expected);
+      add(path, "only in the copy",
+          text_of(copy_, link, path) + " exists only in the compressed file", !expected);
     }
     if (link.kind != InventoryLink::Kind::hard) return;
     const InventoryObject& object = copy_.objects[link.object];
@@ -172,9 +172,9 @@ class Pairing final {
     } else if (a.kind != InventoryLink::Kind::hard) {
       if (a.target == b.target) return;
       add(path, "link",
-          fmt::format("{} \"{}\" leads to \"{}\" in the original, to \"{}\" in the compressed file",
-                      link_kind_text(a.kind), path, shortened_text(a.target),
-                      shortened_text(b.target)));
+          fmt::format(
+              "{} \"{}\" points to \"{}\" in the original, to \"{}\" in the compressed file",
+              link_kind_text(a.kind), path, shortened_text(a.target), shortened_text(b.target)));
     } else if (partner_[a.object] != b.object) {
       const std::size_t other = partner_[a.object];
       const std::string which =
@@ -205,8 +205,7 @@ class Pairing final {
       if (!both.contains(link.name)) continue;
       if (link.name == shared[at++]) continue;
       add(path, "link order",
-          fmt::format("group \"{}\": its links have another order: \"{}\" comes where the original "
-                      "has \"{}\"",
+          fmt::format("group \"{}\": its links have a different order: \"{}\" instead of \"{}\"",
                       path, link.name, shared[at - 1]));
       return;
     }
@@ -319,7 +318,7 @@ class ObjectComparison final {
     for (const DescribedAttribute& attribute : copy_.attributes) {
       if (of_original.contains(attribute.name)) continue;
       if (!counts(attribute.name) || ignored(attribute.name)) continue;
-      add("attribute", "attribute \"" + attribute.name + "\" is in the compressed file alone",
+      add("attribute", "attribute \"" + attribute.name + "\" exists only in the compressed file",
           !is_dimension_attribute(attribute.name));
     }
     compare_attribute_order(shared);
@@ -381,8 +380,7 @@ class ObjectComparison final {
       if (!both.contains(attribute.name)) continue;
       if (attribute.name == shared[at++]) continue;
       return add("attribute order",
-                 fmt::format("attributes have another order: \"{}\" comes where the original has "
-                             "\"{}\"",
+                 fmt::format("attributes have a different order: \"{}\" instead of \"{}\"",
                              attribute.name, shared[at - 1]));
     }
   }

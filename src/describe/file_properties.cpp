@@ -86,7 +86,7 @@ bool has_default_attribute_form(hid_t creation) {
 Result<bool> has_old_chunk_index(hid_t dataset) {
   H5D_chunk_index_t index = H5D_CHUNK_IDX_BTREE;
   if (H5Dget_chunk_index_type(dataset, &index) < 0) {
-    return hdf5_failure(Code::corrupt, "a chunk index");
+    return hdf5_failure(Code::corrupt, "the type of the chunk index cannot be read");
   }
   return index == H5D_CHUNK_IDX_BTREE;
 }

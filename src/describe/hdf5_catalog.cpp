@@ -118,8 +118,8 @@ class CatalogVisitor final : public Hdf5Visitor {
     const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
     if (fields_asked_ && depth > kGroupDepthMax) {
       return Status(Code::unsupported, "group \"" + path.substr(0, 60) +
-                                           "...\": groups are nested " + "more than " +
-                                           std::to_string(kGroupDepthMax) + " deep");
+                                           "...\": groups are nested more than " +
+                                           std::to_string(kGroupDepthMax) + " levels deep");
     }
     if (path == "/" && fields_asked_) {
       catalog_.netcdf4 =

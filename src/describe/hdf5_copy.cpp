@@ -248,7 +248,7 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
   const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
   if ((n_values > 1 && arrays_hold_variable_length(type.get())) ||
       !check_lists(type.get(), what).ok()) {
-    lines_.push_back(what + ": this HDF5 cannot write several arrays of texts or lists");
+    lines_.push_back(what + ": not copied, HDF5 cannot write several arrays of texts or lists");
     return;
   }
   std::uint64_t n_bytes = 0;
@@ -274,8 +274,7 @@ void Hdf5Copier::copy_attribute(hid_t from, hid_t to, const std::string& path,
                                          : 0;
   if (n_unresolved > 0) {
     lines_.push_back(what + ": " + counted(n_unresolved, "reference") +
-                     (n_unresolved == 1 ? " leads" : " lead") +
-                     " to nothing in the output and became null");
+                     " without a target in the output became null");
   }
   const Hdf5Id out_type = type_for_output(type.get());
   const Hdf5Id extents = detached_space(space.get());
@@ -500,7 +499,7 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
   // Setting the layout again removes the mappings.
   if (!type.valid() || !space.valid() || H5Pset_layout(creation.get(), H5D_VIRTUAL) < 0 ||
       H5Pget_virtual_count(stored.get(), &n_mappings) < 0) {
-    return hdf5_failure(Code::corrupt, what);
+    return hdf5_failure(Code::corrupt, what + " cannot be opened");
   }
   const std::filesystem::path input_folder = folder_of_hdf5_file(input_);
   const std::filesystem::path output_folder = folder_of_hdf5_file(output_);
@@ -520,7 +519,7 @@ Status Hdf5Copier::copy_virtual_dataset(const std::string& path) {
         H5Pset_virtual(creation.get(), part.get(),
                        name_from_other_folder(file, input_folder, output_folder).c_str(),
                        dataset.c_str(), source.get()) < 0) {
-      return hdf5_failure(Code::corrupt, what + ": mapping " + std::to_string(i));
+      return hdf5_failure(Code::corrupt, what + ": mapping " + std::to_string(i) + " failed");
     }
   }
   adapt(creation.get(), path);
@@ -559,7 +558,7 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   const Hdf5Id type = memory_type(file_type.get());
   const Hdf5Id space(H5Dget_space(from));
   const hssize_t n_values = H5Sget_simple_extent_npoints(space.get());
-  if (n_values < 0) return hdf5_failure(Code::corrupt, what);
+  if (n_values < 0) return hdf5_failure(Code::corrupt, what + ": the shape cannot be read");
   if (n_values == 0 || H5Sget_simple_extent_type(space.get()) == H5S_NULL) return Status();
   TAILRACE_TRY(check_lists(type.get(), what));
 
@@ -569,7 +568,8 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   const std::uint64_t value_bytes = std::max<std::uint64_t>(H5Tget_size(type.get()), 1);
   if (static_cast<std::uint64_t>(n_values) > kHollowBytesMin / value_bytes) {
     return Status(Code::unsupported, what + ": " + std::to_string(n_values) +
-                                         " values are too many to copy element by element");
+                                         " values exceed the limit of " +
+                                         std::to_string(kHollowBytesMin / value_bytes));
   }
   const Shape shape(extents.begin(), extents.begin() + rank);
   // Chunks that were never written stay missing.
@@ -589,7 +589,8 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
     }
     Values values(type.get(), piece.get(), piece_values * value_bytes);
     if (!values.allocated())
-      return Status(Code::out_of_memory, what + ": not enough memory for a piece");
+      return Status(Code::out_of_memory,
+                    what + ": not enough memory for " + std::to_string(piece_values) + " values");
     if (H5Dread(from, type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
       return plain_read_failure(from, "reading " + what);
     }
@@ -600,8 +601,7 @@ Status Hdf5Copier::copy_values(hid_t from, hid_t to, const std::string& path) {
   }
   if (n_unresolved > 0) {
     lines_.push_back(what + ": " + counted(n_unresolved, "reference") +
-                     (n_unresolved == 1 ? " leads" : " lead") +
-                     " to nothing in the output and became null");
+                     " without a target in the output became null");
   }
   return Status();
 }

@@ -303,7 +303,7 @@ class Hdf5Inventory::Visitor final : public Hdf5Visitor {
     const char* target = nullptr;
     unsigned flags = 0;
     if (H5Lunpack_elink_val(value.data(), value.size(), &flags, &file, &target) < 0) {
-      return hdf5_failure(Code::corrupt, "external link \"" + path + "\"");
+      return hdf5_failure(Code::corrupt, "external link \"" + path + "\" cannot be read");
     }
     link.kind = InventoryLink::Kind::external;
     link.target = std::string(file) + ":" + target;
@@ -322,7 +322,7 @@ class Hdf5Inventory::Visitor final : public Hdf5Visitor {
   Status add_object(hid_t id, const std::string& path, ObjectKind kind) {
     ObjectFacts facts;
     if (!get_object_facts(id, facts)) {
-      return hdf5_failure(Code::corrupt, "object \"" + path + "\"");
+      return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be read");
     }
     const std::size_t index = into_.inventory_.objects.size();
     if (path != "/") add_link(path, InventoryLink::Kind::hard).object = index;
@@ -349,7 +349,8 @@ Result<std::unique_ptr<Hdf5Inventory>> Hdf5Inventory::read(hid_t file) {
 Result<Hdf5Id> Hdf5Inventory::open(std::size_t object) const {
   Hdf5Id id(open_by_key(file_, keys_[object]));
   if (!id.valid()) {
-    return hdf5_failure(Code::corrupt, "object \"" + inventory_.objects[object].path + "\"");
+    return hdf5_failure(Code::corrupt,
+                        "object \"" + inventory_.objects[object].path + "\" cannot be opened");
   }
   return id;
 }
@@ -579,7 +580,7 @@ Status Hdf5Inventory::add_dataset_facts(hid_t dataset, DescribedObject& describe
   const Hdf5Id space(H5Dget_space(dataset));
   const Hdf5Id creation(H5Dget_create_plist(dataset));
   if (!type.valid() || !space.valid() || !creation.valid()) {
-    return hdf5_failure(Code::corrupt, "dataset");
+    return hdf5_failure(Code::corrupt, "the header cannot be read");
   }
   described.type = describe_type(type.get());
   described.facts.push_back({"shape", extents_text(space.get())});

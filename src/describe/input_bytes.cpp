@@ -98,7 +98,7 @@ Result<std::shared_ptr<InputBytes>> InputBytes::open(const std::string& path, bo
   TAILRACE_TAKE(RegularFile opened, open_regular(path, O_RDONLY));
   struct stat facts = {};
   if (::fstat(opened.at.fd(), &facts) != 0) {
-    return status_from_errno(errno, "cannot look at " + path);
+    return status_from_errno(errno, "cannot stat " + path);
   }
   return std::shared_ptr<InputBytes>(
       new InputBytes(path, opened.at.release(), opened.n_bytes, version_of(facts)));
@@ -122,8 +122,8 @@ Status InputBytes::read_at(std::uint64_t address, std::span<std::byte> bytes) co
     }
     if (n_read == 0) {
       return Status(Code::corrupt, path_ + ": the file ends at byte " + std::to_string(address) +
-                                       ", " + std::to_string(bytes.size()) +
-                                       " bytes more were expected (truncated)");
+                                       ", expected " + std::to_string(bytes.size()) +
+                                       " more bytes (truncated)");
     }
     address += static_cast<std::uint64_t>(n_read);
     bytes = bytes.subspan(static_cast<std::size_t>(n_read));
@@ -187,17 +187,16 @@ Status check_read_request(const std::string& what, const Shape& shape, const Box
   }
   const std::uint64_t expected = box.n_elements() * element_bytes;
   if (values_bytes != expected) {
-    return Status(Code::invalid_argument, what + ": box " + box_text(box) + " holds " +
-                                              std::to_string(expected) + " bytes, but " +
-                                              std::to_string(values_bytes) + " were given");
+    return Status(Code::invalid_argument, what + ": box " + box_text(box) + " has " +
+                                              std::to_string(expected) + " bytes, the buffer has " +
+                                              std::to_string(values_bytes));
   }
   return Status();
 }
 
 std::string BytesBehindEnd::text() const {
-  return std::to_string(n_bytes) + (n_bytes == 1 ? " byte" : " bytes") + " from byte " +
-         std::to_string(end) + " on " + (n_bytes == 1 ? "lies" : "lie") +
-         " behind the end of the HDF5 file";
+  return std::to_string(n_bytes) + (n_bytes == 1 ? " byte lies" : " bytes lie") +
+         " behind the end of the HDF5 file at byte " + std::to_string(end);
 }
 
 Result<BytesBehindEnd> bytes_behind_end(

@@ -176,8 +176,12 @@ Result<NpyHeader> read_npy_header(const InputBytes& input) {
   }
   const std::uint64_t literal_address = 8 + n_length_bytes;
   if (literal_bytes > kHeaderBytesMax || literal_address + literal_bytes > input.file_bytes()) {
-    return Status(Code::corrupt, input.path() + ": npy header of " + std::to_string(literal_bytes) +
-                                     " bytes in a file of " + std::to_string(input.file_bytes()));
+    return Status(
+        Code::corrupt,
+        input.path() + ": npy header of " + std::to_string(literal_bytes) + " bytes" +
+            (literal_bytes > kHeaderBytesMax
+                 ? " exceeds the limit of " + std::to_string(kHeaderBytesMax)
+                 : " does not fit the file of " + std::to_string(input.file_bytes()) + " bytes"));
   }
   std::string literal(literal_bytes, '\0');
   TAILRACE_TRY(input.read_at(literal_address, std::as_writable_bytes(std::span(literal))));
@@ -323,7 +327,7 @@ Result<std::unique_ptr<InputFile>> open_raw_input(std::shared_ptr<InputBytes> by
                                                   const RawFormat& format) {
   if (format.shape.size() > kMaxRank) {
     return Status(Code::invalid_argument, "raw format: " + std::to_string(format.shape.size()) +
-                                              " dimensions, at most 32 are possible");
+                                              " dimensions; at most 32 are supported");
   }
   std::uint64_t expected = 0;
   const bool fits = multiply_checked(n_elements(format.shape), dtype_bytes(format.dtype), expected);

@@ -57,8 +57,8 @@ class Cursor {
   /// Copy `n_bytes` and advance. Returns false and copies nothing once any call has failed.
   bool take(void* to, std::uint64_t n_bytes) {
     if (ok() && n_bytes > remaining()) {
-      fail(Code::corrupt, "expected " + std::to_string(n_bytes) + " bytes, but the file ends in " +
-                              std::to_string(remaining()) + " (truncated)");
+      fail(Code::corrupt, "expected " + std::to_string(n_bytes) + " bytes, but only " +
+                              std::to_string(remaining()) + " are left (truncated)");
     }
     if (!ok()) return false;
     auto* out = static_cast<std::byte*>(to);
@@ -117,8 +117,8 @@ class Cursor {
   template <class Container>
   void take_block(Container& block, std::uint64_t n_bytes) {
     if (ok() && n_bytes > remaining()) {
-      fail(Code::corrupt, "expected " + std::to_string(n_bytes) + " bytes, but the file ends in " +
-                              std::to_string(remaining()) + " (truncated)");
+      fail(Code::corrupt, "expected " + std::to_string(n_bytes) + " bytes, but only " +
+                              std::to_string(remaining()) + " are left (truncated)");
     }
     if (!ok()) return;
     block.resize(n_bytes);
@@ -151,7 +151,7 @@ class Cursor {
     const std::uint32_t number = take_u32();
     if (ok() && (number < 1 || number > (version_ == 5 ? 11U : 6U))) {
       fail(Code::corrupt,
-           "type " + std::to_string(number) + " is not one of CDF-" + std::to_string(version_));
+           "type " + std::to_string(number) + " does not exist in CDF-" + std::to_string(version_));
     }
     return ok() ? static_cast<NetcdfType>(number) : NetcdfType::byte_;
   }
@@ -259,11 +259,11 @@ class Parser {
   }
 
   void take_dimension_id(NetcdfVariable& variable) {
-    const std::uint64_t id = cursor_.take_count("a dimension's position");
+    const std::uint64_t id = cursor_.take_count("a referenced dimension");
     if (!cursor_.ok()) return;
     if (id >= header_.dimensions.size()) {
       cursor_.fail(Code::corrupt, "variable \"" + variable.name + "\" refers to dimension " +
-                                      std::to_string(id) + " of " +
+                                      std::to_string(id) + ", but the file has " +
                                       std::to_string(header_.dimensions.size()));
       return;
     }
@@ -463,7 +463,7 @@ Status copy_char_variable(const InputBytes& input, const NetcdfVariable& variabl
   const Shape& shape = variable.array.shape;
   const Hdf5Id type = char_type(1);
   const Hdf5Id dataset = create_dataset(output, path, type.get(), shape, variable.record);
-  if (!dataset.valid()) return hdf5_failure(Code::internal, what);
+  if (!dataset.valid()) return hdf5_failure(Code::internal, what + " cannot be created");
   Box box = whole_box(shape);
   if (box.empty()) return Status();
   const std::uint64_t n_entries = shape.empty() ? 1 : shape[0];
@@ -488,7 +488,7 @@ Status copy_char_variable(const InputBytes& input, const NetcdfVariable& variabl
     const Hdf5Id piece(H5Screate_simple(1, &n_bytes, nullptr));
     if (H5Dwrite(dataset.get(), type.get(), piece.get(), space.get(), H5P_DEFAULT, values.data()) <
         0) {
-      return hdf5_failure(Code::io_error, what);
+      return hdf5_failure(Code::io_error, what + " cannot be written");
     }
   }
   return Status();
@@ -554,7 +554,7 @@ Status make_scale(const NetcdfHeader& header, std::size_t dimension_index, hid_t
     name = text.data();
   }
   if (!dataset.valid() || H5DSset_scale(dataset.get(), name.c_str()) < 0) {
-    return hdf5_failure(Code::internal, "dimension \"" + dimension.name + "\"");
+    return hdf5_failure(Code::internal, "dimension \"" + dimension.name + "\" cannot be created");
   }
   if (has_variable && found->dimensions.size() > 1) {
     const std::vector<int> ids(found->dimensions.begin(), found->dimensions.end());
@@ -742,10 +742,9 @@ class NetcdfClassicInput final : public InputFile {
   Status read(std::size_t field_index, const Box& box, std::span<std::byte> values) override {
     if (field_index >= fields_.size()) {
       return Status(Code::invalid_argument,
-                    bytes_->path() +
-                        ": the index of a field must be below the number of fields; the index is " +
-                        std::to_string(field_index) + ", the number is " +
-                        std::to_string(fields_.size()));
+                    bytes_->path() + ": field " + std::to_string(field_index) +
+                        " does not exist; the file has " + std::to_string(fields_.size()) +
+                        " fields, counted from 0");
     }
     const NetcdfVariable& variable = header_.variables[variable_of_field_[field_index]];
     return read_strided_box(*bytes_, variable.array, box, values)

@@ -263,21 +263,22 @@ LevelCover find_level_cover(std::int64_t file, const std::string& path,
   const std::optional<std::int64_t> level = level_number(group);
   if (!level) return unknown("the level's group is not named level_N");
   const std::optional<std::int64_t> n_levels = whole_attribute(file, "num_levels");
-  if (!n_levels) return unknown("the file does not say num_levels");
+  if (!n_levels) return unknown("the file has no attribute num_levels");
   if (*level + 1 >= *n_levels) return cover;  // No level is finer.
   const std::string finer_name = "level_" + std::to_string(*level + 1);
   const std::string finer_group = group.substr(0, group.find_last_of('/') + 1) + finer_name;
   const bool there = H5Lexists(file, finer_group.c_str(), H5P_DEFAULT) > 0;
   const auto finer = there ? corners_in(file, finer_group, numbers_of) : std::nullopt;
   if (!finer || has_twins(*finer)) {
-    return unknown("the boxes of the next finer level were not there");
+    return unknown("the boxes of the next finer level are missing or duplicated");
   }
   const std::optional<LevelCorners> own = corners_in(file, group, numbers_of);
   if (!own || !are_boxes_of(*own, *boxes) || own->n_dimensions != finer->n_dimensions) {
-    return unknown("the level's boxes do not fit");
+    return unknown("the boxes of the level do not match its data");
   }
   const std::vector<std::int64_t> ratio = ref_ratio(file, group, own->n_dimensions);
-  if (ratio.empty()) return unknown("the level has no ref_ratio that is understood");
+  if (ratio.empty())
+    return unknown("the attribute ref_ratio of the level is missing or not supported");
   std::vector<CoveredPart> parts = covered_parts(*own, *finer, ratio);
   if (parts.empty()) return cover;
   cover.cells = std::make_shared<const CoveredCells>(std::move(boxes), std::move(parts));

@@ -34,7 +34,8 @@ class FormsVisitor final : public Hdf5Visitor {
     const Hdf5Id creation(H5Dget_create_plist(dataset));
     TAILRACE_TRY(look_at_header(creation, path));
     const std::optional<std::vector<FilterSpec>> filters = stored_filters(creation.get());
-    if (!filters) return hdf5_failure(Code::corrupt, "dataset \"" + path + "\": its filters");
+    if (!filters)
+      return hdf5_failure(Code::corrupt, "dataset \"" + path + "\": the filters cannot be read");
     for (const FilterSpec& filter : *filters) {
       if (comes_with_hdf5(filter)) continue;
       const std::string name = name_for_readers(filter);
@@ -53,7 +54,8 @@ class FormsVisitor final : public Hdf5Visitor {
  private:
   Status look_at_header(const Hdf5Id& creation, const std::string& path) {
     if (!creation.valid()) {
-      return hdf5_failure(Code::corrupt, "object \"" + path + "\": its creation property list");
+      return hdf5_failure(Code::corrupt,
+                          "object \"" + path + "\": the creation property list cannot be read");
     }
     if (!has_usual_attribute_numbers(creation.get())) count(forms_.attribute_numbers, path);
     return Status();

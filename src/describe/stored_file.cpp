@@ -239,7 +239,7 @@ class FileOverHdf5 final : public StoredFile {
     const Hdf5Id object(H5Oopen(hdf5_id(), object_path.c_str(), H5P_DEFAULT));
     Result<std::vector<StatedAttribute>> values =
         object.valid() ? read_stated_attributes(object.get(), wanted)
-                       : hdf5_failure(Code::corrupt, "it cannot be opened");
+                       : hdf5_failure(Code::corrupt, "cannot be opened");
     if (values.ok()) return values;
     return values.status().within(path_ + ": object \"" + object_path + "\"");
   }
@@ -375,7 +375,8 @@ class FileOverHdf5 final : public StoredFile {
     dataset_ = Hdf5Id(H5Dopen2(file_.get(), listed.path.c_str(), H5P_DEFAULT));
     open_path_ = listed.path;
     if (dataset_.valid()) return Status();
-    return noted_->failure.ok() ? hdf5_failure(Code::corrupt, name_of(listed)) : noted_->failure;
+    return noted_->failure.ok() ? hdf5_failure(Code::corrupt, name_of(listed) + " cannot be opened")
+                                : noted_->failure;
   }
 
   Status open_plain_dataset(const StoredDataset& listed) {
@@ -388,7 +389,9 @@ class FileOverHdf5 final : public StoredFile {
     plain_dataset_.reset();
     plain_dataset_ = Hdf5Id(H5Dopen2(plain_file_.get(), listed.path.c_str(), H5P_DEFAULT));
     plain_path_ = listed.path;
-    if (!plain_dataset_.valid()) return hdf5_failure(Code::corrupt, name_of(listed));
+    if (!plain_dataset_.valid()) {
+      return hdf5_failure(Code::corrupt, name_of(listed) + " cannot be opened");
+    }
     const Status sources = check_virtual_sources(plain_dataset_.get(), path_);
     if (!sources.ok()) plain_dataset_.reset();
     return sources.within(name_of(listed));

@@ -58,7 +58,7 @@ Status open_compared(const std::string& path, ComparedFile& file) {
   const Hdf5Id creation(H5Fget_create_plist(file.id.get()));
   hsize_t user_block = 0;
   if (!creation.valid() || H5Pget_userblock(creation.get(), &user_block) < 0) {
-    return hdf5_failure(Code::corrupt, path);
+    return hdf5_failure(Code::corrupt, path + ": the creation property list cannot be read");
   }
   file.user_block_bytes = user_block;
   TAILRACE_TAKE(file.behind, bytes_behind_end(*file.bytes, user_block).within(path));
@@ -74,12 +74,12 @@ Result<ComparedDataset> open_dataset(ComparedFile& file, std::size_t object, con
   dataset.type = Hdf5Id(H5Dget_type(dataset.id.get()));
   dataset.space = Hdf5Id(H5Dget_space(dataset.id.get()));
   if (!dataset.type.valid() || !dataset.space.valid()) {
-    return hdf5_failure(Code::corrupt, "its header cannot be read");
+    return hdf5_failure(Code::corrupt, "the header cannot be read");
   }
   dataset.null = H5Sget_simple_extent_type(dataset.space.get()) == H5S_NULL;
   std::array<hsize_t, H5S_MAX_RANK> extents{};
   const int rank = H5Sget_simple_extent_dims(dataset.space.get(), extents.data(), nullptr);
-  if (rank < 0) return hdf5_failure(Code::corrupt, "its extents cannot be read");
+  if (rank < 0) return hdf5_failure(Code::corrupt, "the shape cannot be read");
   dataset.shape.assign(extents.begin(), extents.begin() + rank);
   dataset.described = file.inventory->describe_type(dataset.type.get());
   return dataset;
@@ -316,9 +316,8 @@ class StructureCheckImpl final : public StructureCheck {
     }
     TAILRACE_TAKE(const auto differs, first_difference(0, 0, n));
     if (!differs) return Status();
-    findings.add(
-        {"/", "user block",
-         fmt::format("user block: byte {} is another one in the compressed file", *differs)});
+    findings.add({"/", "user block",
+                  fmt::format("user block: byte {} differs in the compressed file", *differs)});
     return Status();
   }
 
@@ -333,8 +332,7 @@ class StructureCheckImpl final : public StructureCheck {
     } else {
       TAILRACE_TAKE(const auto differs, first_difference(a.end, b.end, a.n_bytes));
       if (!differs) return Status();
-      text =
-          fmt::format("byte {} of {} is another one in the compressed file", *differs, a.n_bytes);
+      text = fmt::format("byte {} of {} differs in the compressed file", *differs, a.n_bytes);
     }
     constexpr bool fails = false;
     findings.add(
@@ -394,7 +392,7 @@ class StructureCheckImpl final : public StructureCheck {
     if (n_elements(a.shape) == 0) return "";
     if (a_unwritten != b_unwritten && is_unfilled(a_unwritten ? a : b)) {
       return fmt::format(
-          "it has values in the {} alone; in the {} nothing was written, and its "
+          "it has values only in the {}; in the {} nothing was written, and the "
           "fill value is undefined",
           a_unwritten ? b.which : a.which, a_unwritten ? a.which : b.which);
     }
@@ -414,7 +412,8 @@ class StructureCheckImpl final : public StructureCheck {
     const std::uint64_t value_bytes =
         std::max<std::uint64_t>(std::max(a.described.n_bytes, b.described.n_bytes), 1);
     if (n_elements(a.shape) > kHollowBytesMin / value_bytes) {
-      return fmt::format("{} values are too many to be compared", n_elements(a.shape));
+      return fmt::format("{} values exceed the limit of {}", n_elements(a.shape),
+                         kHollowBytesMin / value_bytes);
     }
     std::uint64_t n_most = std::max<std::uint64_t>(kPieceMemoryBytes / value_bytes, 1);
     if (!is_its_bytes(a.described)) n_most = std::min(n_most, kPieceListsMax);

@@ -77,10 +77,11 @@ std::string describe(const FieldPlan& plan, const ChunkComparison& found) {
   std::string text = "codec " + std::string(plan.codec->name());
   if (found.n_beyond_bound > 0) {
     const bool pointwise = plan.pointwise_bound > 0;
-    text += " broke the bound " +
-            std::to_string(pointwise ? plan.pointwise_bound : plan.absolute_bound) +
-            (pointwise ? " of each value" : "") + " on " + std::to_string(found.n_beyond_bound) +
-            " values (largest error " + std::to_string(found.largest_error) + ")";
+    text += " exceeded bound " +
+            error_bound_text(pointwise ? ErrorBound{BoundMode::pw_rel, plan.pointwise_bound}
+                                       : ErrorBound{BoundMode::abs, plan.absolute_bound}) +
+            " on " + std::to_string(found.n_beyond_bound) + " values (largest " +
+            (pointwise ? "relative " : "") + "error " + number_text(found.largest_error) + ")";
   }
   if (found.n_special_changed > 0) {
     text += std::string(found.n_beyond_bound > 0 ? " and" : "") + " changed " +
@@ -281,7 +282,9 @@ Result<ChunkOutcome> pad_and_encode(const FieldPlan& plan, const ChunkJob& job, 
     if (way + 1 < n_tries) {
       copy = Buffer::copy_of(values.bytes());
       if (!copy.allocated()) {
-        return at_chunk(plan, job.chunk_index, Status(Code::out_of_memory, "no memory for a copy"));
+        return at_chunk(
+            plan, job.chunk_index,
+            Status(Code::out_of_memory, "no memory for a copy of " + bytes_text(values.n_bytes())));
       }
     }
     Buffer& tried = way + 1 < n_tries ? copy : values;
@@ -505,7 +508,7 @@ Status EncodeLane::encode_or_say(StagedChunk& chunk, std::int32_t lane_number) {
   const FieldPlan& plan = plans_[chunk.job->field];
   const std::string where = "field \"" + plan.path + "\": codec " + std::string(plan.codec->name());
   if (done.code() == Code::out_of_memory) return done.within(where);
-  return Status(Code::codec_failed, where + " threw: " + done.message());
+  return Status(Code::codec_failed, where + " threw an exception: " + done.message());
 }
 
 Status EncodeLane::encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_number) {

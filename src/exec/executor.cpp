@@ -434,7 +434,10 @@ Status Executor::pull(const ChunkJob& job, Buffer& values) {
     read = read_held(values.bytes());
   } else {
     Buffer part(held.n_elements() * plan.element_bytes());
-    if (!part.allocated()) return Status(Code::out_of_memory, "no memory to read a chunk");
+    if (!part.allocated()) {
+      return Status(Code::out_of_memory,
+                    "field \"" + plan.path + "\": no memory to read " + box_text(held));
+    }
     read = read_held(part.bytes());
     if (read.ok()) copy_box(held, held, part.data(), full, values.data(), plan.element_bytes());
   }

@@ -149,7 +149,7 @@ class MpiComm final : public Comm {
     if (n_on_node == n_ranks_) return "";
     std::array<char, 256> host{};
     const bool told = ::gethostname(host.data(), host.size() - 1) == 0;
-    return std::string(" on ") + (told ? host.data() : "some host");
+    return std::string(" on ") + (told ? host.data() : "an unknown host");
   }
 
   void barrier() override { barrier_politely(comm_, *errands_); }

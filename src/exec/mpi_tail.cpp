@@ -154,8 +154,10 @@ class MpiTail final : public Tail {
     int any_failed = failed ? 1 : 0;
     MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
     if (any_failed != 0) {
-      return Status(Code::unsupported,
-                    "this MPI library cannot share memory within a node (for the end of the file)");
+      return Status(
+          Code::unsupported,
+          "this MPI library cannot share memory within a node, which Tailrace needs to append "
+          "chunks to the file");
     }
     int leader = world_rank_;
     MPI_Bcast(&leader, 1, MPI_INT, 0, node_comm_);

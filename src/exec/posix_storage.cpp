@@ -250,7 +250,9 @@ class PosixStorage final : public Storage {
     const std::scoped_lock lock(bounce_mutex_);
     if (bounce_ == nullptr && ::posix_memalign(&bounce_, kDirectBlock, kBounceBytes) != 0) {
       bounce_ = nullptr;
-      return Status(Code::out_of_memory, "no memory for the buffer of direct writes");
+      return Status(Code::out_of_memory, "\"" + path() +
+                                             "\": no memory for the buffer of direct writes (" +
+                                             std::to_string(kBounceBytes) + " bytes)");
     }
     std::size_t held = 0;
     for (std::span<const std::byte> piece : pieces) {

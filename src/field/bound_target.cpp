@@ -167,8 +167,8 @@ Status bounds_for_size(Comm& comm, std::vector<TargetField>& targets, const File
   if (!found) {
     return Status(Code::invalid_argument,
                   "target=size=" + bytes_text(options.target_bytes) +
-                      " cannot be reached: even the loosest allowed bound makes about " +
-                      bytes_text(sums.front()));
+                      " cannot be reached: a step needs about " + bytes_text(sums.front()) +
+                      " even with the loosest allowed bound; choose a larger size");
   }
   const double common = three_digits(*found, true);
   for (const TargetField& target : targets) {

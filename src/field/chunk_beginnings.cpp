@@ -17,8 +17,9 @@ namespace tailrace {
 namespace {
 
 Status not_joined() {
-  return Status(Code::unsupported, "cannot add to a chunk without filters or with " +
-                                       std::to_string(trz::kJoinedPartsMax) + " parts");
+  return Status(Code::unsupported,
+                "cannot add steps to a chunk that is stored without filters or has " +
+                    std::to_string(trz::kJoinedPartsMax) + " parts already");
 }
 
 class StoredBeginnings final : public ChunkBeginnings {

@@ -80,8 +80,10 @@ class YardstickEstimator final : public ChunkEstimator {
 
   Result<Estimate> estimate(const StridedValues& values, std::uint64_t chunk_bytes) const override {
     const std::optional<Estimate> known = yardstick_->estimate(values);
-    if (!known)
-      return Status(Code::internal, "the yardstick codec gave no estimate of its encoded size");
+    if (!known) {
+      return Status(Code::internal, "codec " + std::string(yardstick_->name()) +
+                                        " gave no estimate of its encoded size");
+    }
     const auto element = static_cast<double>(dtype_bytes(values.dtype));
     return entry_.by_yardstick(8 * known->encoded_bytes / static_cast<double>(values.n_values()),
                                static_cast<double>(n_chunk_values_),

@@ -400,8 +400,8 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
   }
   return Status(Code::invalid_argument,
                 field.definition.name() +
-                    ": its filters in the file come from none of the candidates of codec auto; "
-                    "give codec= and its settings");
+                    ": codec auto has no candidate with the filters that the dataset has in the "
+                    "file; give codec= and its settings");
 }
 
 /// Replace the speeds by those of rank 0's core, since all ranks must use the same. Collective: a

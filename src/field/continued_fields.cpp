@@ -73,7 +73,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
     return refuse_midst(field, "and it cannot be completed with holes=on");
   }
   if (!file.keeps_replaced()) {
-    return refuse_midst(field, "and HDF5 would overwrite their bytes before the next commit");
+    return refuse_midst(field, "and HDF5 would overwrite the chunk before the next commit");
   }
   const std::uint64_t n_chunks = field.grid().n_chunks();
   TAILRACE_TAKE(const std::vector<StoredChunk> all, read_chunk_index(path, dataset.path));
@@ -83,7 +83,7 @@ Status find_begun_chunks(const Hdf5File& file, const std::string& path,
     field.begun_chunks.push_back(chunk);
   }
   if (field.begun_chunks.size() != n_chunks) {
-    return refuse_midst(field, "and parts of them were never written");
+    return refuse_midst(field, "and parts of the chunk were never written");
   }
   // Chunks without filters are rewritten in place.
   const auto may_be_shared = [](const StoredChunk& chunk) {
@@ -263,7 +263,7 @@ Status check_continued_codecs(const std::vector<FieldState>& fields) {
     if (has_filters(field.stored_filters, *codec)) {
       if (field.n_begun == 0 || keeps_beginnings(*codec)) continue;
       return refuse_midst(field, "and codec " + std::string(codec->name()) +
-                                     " would have to encode them again, with a second error");
+                                     " would have to encode these again, with a second error");
     }
     std::string stored;
     for (const FilterSpec& filter : field.stored_filters) {

@@ -117,7 +117,7 @@ Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequ
     if (request.array_shape[axis] <= chunk[axis] || chunk[axis] > 2) continue;
     return bad_field(definition, Code::invalid_argument,
                      asked + ": chunks of " + shape_text(chunk) +
-                         " are too thin: at least 3 values along this axis are needed");
+                         " are too thin; choose a chunk= with at least 3 values along this axis");
   }
   return Status();
 }
@@ -152,7 +152,7 @@ Status prepare_codec(const FieldDefinition& definition,
   if (definition.like == nullptr && resolved.swapped && !swappable) {
     return bad_field(definition, Code::unsupported,
                      "its byte order in the file is not this machine's, and codec " + request.name +
-                         " cannot write that");
+                         " cannot write that order");
   }
   resolved.swapped = request.swapped && swappable;
   std::span<const double> of_components;
@@ -280,18 +280,22 @@ Status check_definition(const FieldDefinition& definition) {
     return bad("the path must be absolute and name a dataset, such as \"/group/name\"");
   }
   if ((path + "/").find("/./") != std::string::npos) {
-    return bad("\".\" means its own group in HDF5 and cannot be part of a path");
+    return bad("the path must not contain the name \".\", which means the group itself in HDF5");
   }
   if (definition.holds_bytes() && (like->shape.size() != shape.size() || shape.size() < 2)) {
-    return bad("elements as bytes need a dimension for these");
+    return bad("elements stored as bytes need a last dimension for their bytes, got shape " +
+               shape_text(shape));
   }
   const std::size_t element_bytes = definition.holds_bytes() ? shape.back() : dtype_bytes(dtype);
   if (stored_fill && !stored_fill->empty() && stored_fill->size() != element_bytes) {
-    return bad("invalid length of the fill value: " + std::to_string(stored_fill->size()) +
-               " bytes");
+    return bad("the fill value has " + std::to_string(stored_fill->size()) + " bytes, expected " +
+               std::to_string(element_bytes));
   }
   const bool adds_time = options.over_time && steps_per_entry == 1;
-  if (shape.size() + (adds_time ? 1 : 0) > kMaxRank) return bad("too many dimensions");
+  if (shape.size() + (adds_time ? 1 : 0) > kMaxRank) {
+    return bad(std::to_string(shape.size() + (adds_time ? 1 : 0)) + " dimensions, at most " +
+               std::to_string(kMaxRank) + " are possible");
+  }
   if (n_elements(shape) > std::numeric_limits<std::uint64_t>::max() / 16) {
     return bad("shape " + shape_text(shape) + " is larger than any file");
   }
@@ -299,7 +303,7 @@ Status check_definition(const FieldDefinition& definition) {
   if (options.chunk_shape &&
       (options.chunk_shape->size() != shape.size() || n_elements(*options.chunk_shape) == 0)) {
     return bad("chunk shape " + shape_text(*options.chunk_shape) + " does not fit shape " +
-               shape_text(shape));
+               shape_text(shape) + "; give one extent >= 1 for each dimension");
   }
   TAILRACE_TAKE(auto layout, make_layout(options.layout, options).within(definition.name()));
   if (layout->contiguous()) {
@@ -344,12 +348,12 @@ namespace {
 
 /// Text of the properties that a dataset copies from another one, equal if these are equal.
 std::string form_text(const StoredDataset& like) {
-  std::string text = std::string(like.bytes_axis ? "the bytes of " : "") + "created like one of " +
-                     like.type_text + ", type \"" + like.type_path + "\", limits " +
-                     shape_text(like.max_shape) + ", times " +
-                     std::to_string(like.times.allocation) + " and " +
+  std::string text = std::string(like.bytes_axis ? "bytes, " : "") +
+                     "created like a dataset of type " + like.type_text + ", named type \"" +
+                     like.type_path + "\", limits " + shape_text(like.max_shape) +
+                     ", allocation time " + std::to_string(like.times.allocation) + ", fill time " +
                      std::to_string(like.times.fill) +
-                     (like.times.no_fill_value ? ", no fill value" : "") + ", type of bytes";
+                     (like.times.no_fill_value ? ", no fill value" : "") + ", bytes of the type";
   for (const std::byte byte : like.type) text += " " + std::to_string(std::to_integer<int>(byte));
   return text;
 }
@@ -373,15 +377,15 @@ std::string definition_text(const FieldDefinition& definition) {
   }
   if (as_stored != nullptr) text += ", chunks as they are stored";
   if (stored_fill) {
-    text += ", unwritten elements of bytes";
+    text += ", fill value of bytes";
     for (const std::byte byte : *stored_fill) {
       text += " " + std::to_string(std::to_integer<unsigned>(byte));
     }
   }
   if (steps_per_entry > 1) text += ", " + std::to_string(steps_per_entry) + " steps in a chunk";
   if (like != nullptr) text += ", " + form_text(*like);
-  if (in_header) text += ", in its header";
-  if (words_of_source) text += ", with what its source says of its values";
+  if (in_header) text += ", stored in its header";
+  if (words_of_source) text += ", with its source's notes on the encoding";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
   if (covered != nullptr) {
     text += ", covered cells of checksum " + std::to_string(covered->checksum());

@@ -149,7 +149,7 @@ Status tighten_stored(const Guards& guards, const Shape& shape, std::uint64_t el
     of_chunk.tighter = std::move(tighter);
     std::unique_ptr<Codec> made = make(of_chunk);
     if (made == nullptr)
-      return Status(Code::internal, "cannot create the codec of the dataset's header again");
+      return Status(Code::internal, "cannot recreate the codec from the dataset's header");
     return made;
   };
   tighten_in_regions(guards.regions, {}, true, element_bytes, make_one, codec);

@@ -28,7 +28,7 @@ class PlainFile final : public NotedFile {
     while (!bytes.empty()) {
       const ssize_t n_read = ::pread(at.fd(), bytes.data(), bytes.size(), off_t(address));
       if (n_read < 0 && errno == EINTR) continue;
-      if (n_read < 0) return status_from_errno(errno, "\"" + path + "\"");
+      if (n_read < 0) return status_from_errno(errno, "cannot read \"" + path + "\"");
       if (n_read == 0) break;
       address += std::uint64_t(n_read);
       bytes = bytes.subspan(std::size_t(n_read));
@@ -113,7 +113,7 @@ Result<std::vector<StoredChunk>> ReaderOverDriver::chunks_of(const Hdf5Id& datas
                                                              const std::string& dataset_path) {
   const std::string what = "dataset \"" + dataset_path + "\"";
   noted_.failure = Status();  // Clear the failure of the previous dataset.
-  if (!dataset.valid()) return hdf5_failure(Code::not_found, what);
+  if (!dataset.valid()) return hdf5_failure(Code::not_found, what + " cannot be opened");
   StoredDataset described;
   described.path = dataset_path;
   TAILRACE_TRY(describer_.describe(dataset.get(), described));

@@ -164,7 +164,7 @@ Status check_places_of_chunks(hid_t dataset, const StoredDataset& described,
   if (n_chunks <= std::min<std::uint64_t>(file_bytes / chunk_bytes, n_chunks_max)) return Status();
   return Status(Code::corrupt, "dataset \"" + described.path + "\": " + std::to_string(n_chunks) +
                                    " chunks of " + std::to_string(chunk_bytes) +
-                                   " bytes each need more bytes than the file has: " +
+                                   " bytes each do not fit the file of " +
                                    std::to_string(file_bytes) + " bytes");
 }
 

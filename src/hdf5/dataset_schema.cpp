@@ -268,9 +268,9 @@ Result<std::vector<StoredDataset>> unpack_schema(std::span<const std::byte> byte
     }
   }
   if (!reader.good()) {
-    return Status(Code::corrupt, "packed schema: truncated in dataset " +
-                                     std::to_string(datasets.size() - 1) + " of " +
-                                     std::to_string(bytes.size()) + " bytes");
+    return Status(Code::corrupt, "packed schema of " + std::to_string(bytes.size()) +
+                                     " bytes: truncated in dataset " +
+                                     std::to_string(datasets.size() - 1));
   }
   return datasets;
 }

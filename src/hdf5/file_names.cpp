@@ -52,13 +52,14 @@ int rename_to_free_name(const char* from, const char* to) {
 /// without permission only the group is set.
 Status take_over_rights(const std::string& from, const struct stat& old) {
   struct stat now {};
-  if (::stat(from.c_str(), &now) != 0) return status_from_errno(errno, in_quotes(from));
+  if (::stat(from.c_str(), &now) != 0)
+    return status_from_errno(errno, "cannot stat " + in_quotes(from));
   if ((now.st_uid != old.st_uid || now.st_gid != old.st_gid) &&
       ::chown(from.c_str(), old.st_uid, old.st_gid) != 0) {
     (void)!::chown(from.c_str(), static_cast<uid_t>(-1), old.st_gid);
   }
   if (::chmod(from.c_str(), old.st_mode & 07777U) != 0) {
-    return status_from_errno(errno, "mode of " + in_quotes(from));
+    return status_from_errno(errno, "cannot set the mode of " + in_quotes(from));
   }
   return Status();
 }
@@ -66,7 +67,7 @@ Status take_over_rights(const std::string& from, const struct stat& old) {
 Status sync_file(const std::string& path) {
   const Descriptor at(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!at.open() || ::fsync(at.fd()) != 0) {
-    return status_from_errno(errno, "sync of " + in_quotes(path));
+    return status_from_errno(errno, "cannot sync " + in_quotes(path));
   }
   return Status();
 }
@@ -148,14 +149,15 @@ Status check_replaceable(const std::string& path, bool replace, const std::strin
   struct stat facts {};
   if (::stat(path.c_str(), &facts) != 0) return Status();
   if (S_ISDIR(facts.st_mode)) {
-    return Status(Code::invalid_argument, in_quotes(path) + " is a folder");
+    return Status(Code::invalid_argument,
+                  in_quotes(path) + " is a folder; the output must be a file");
   }
   if (!S_ISREG(facts.st_mode)) {
     return Status(Code::invalid_argument,
                   in_quotes(path) + " is a device, pipe or socket; the output must be a file");
   }
   if (replace) return Status();
-  return Status(Code::already_exists, in_quotes(path) + " exists; " + how);
+  return Status(Code::already_exists, in_quotes(path) + " already exists; " + how);
 }
 
 Result<LeftFile> look_at_left_file(const std::string& partial) {
@@ -174,7 +176,7 @@ Result<LeftFile> look_at_left_file(const std::string& partial) {
   if (n < 0) return status_from_errno(errno, in_quotes(partial));
   const bool hdf5 = std::memcmp(start.data(), "\211HDF\r\n\032\n", start.size()) == 0;
   const bool zeros = std::all_of(start.begin(), start.end(), [](char c) { return c == 0; });
-  if (!hdf5 && !zeros) return foreign("is not a file of ours");
+  if (!hdf5 && !zeros) return foreign("was not written by Tailrace");
   return hdf5 ? LeftFile::committed : LeftFile::uncommitted;
 }
 
@@ -182,7 +184,8 @@ Status give_name(const std::string& from, const std::string& to, AtName at_name,
   struct stat old {};
   const bool there = at_name == AtName::replaced && ::stat(to.c_str(), &old) == 0;
   if (there && !S_ISREG(old.st_mode)) {
-    return Status(Code::invalid_argument, in_quotes(to) + " is no longer a regular file");
+    return Status(Code::invalid_argument,
+                  "cannot replace " + in_quotes(to) + ": it is not a regular file");
   }
   if (there) TAILRACE_TRY(take_over_rights(from, old));
   if (sync) TAILRACE_TRY(sync_file(from));
@@ -193,10 +196,10 @@ Status give_name(const std::string& from, const std::string& to, AtName at_name,
       return Status(
           Code::already_exists,
           in_quotes(to) +
-              " was created by another program meanwhile and stays unchanged; the new file is " +
+              " was created by another program meanwhile and is unchanged; the new file is " +
               in_quotes(from));
     }
-    return status_from_errno(errno, "renaming " + in_quotes(from) + " to " + in_quotes(to));
+    return status_from_errno(errno, "cannot rename " + in_quotes(from) + " to " + in_quotes(to));
   }
   return sync ? sync_folder_of(to) : Status();
 }
@@ -208,7 +211,7 @@ Status sync_folder_of(const std::string& path) {
   if (::fsync(at.fd()) == 0 || errno == EINVAL || errno == EROFS || errno == ENOTSUP) {
     return Status();
   }
-  return status_from_errno(errno, "sync of folder " + in_quotes(folder));
+  return status_from_errno(errno, "cannot sync folder " + in_quotes(folder));
 }
 
 Status write_fully(int fd, const void* bytes, std::uint64_t n_bytes, std::uint64_t address,

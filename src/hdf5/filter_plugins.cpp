@@ -119,7 +119,7 @@ class PluginStage final : public FilterStage {
 Status refused(const CodecRequest& request, const PluginLibrary& library,
                const std::string& words) {
   std::string text = "codec " + request.name + ": " + library.file_name +
-                     " does not take chunks of shape " + shape_text(request.chunk_shape) +
+                     " does not support chunks of shape " + shape_text(request.chunk_shape) +
                      " and type " + std::string(dtype_name(request.dtype));
   if (!words.empty()) text += ": " + words;
   return Status(Code::unsupported, text);

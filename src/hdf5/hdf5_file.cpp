@@ -198,7 +198,7 @@ Status Hdf5FileOnDriver::start_create() {
   reuses_space_ = !settings_.shares_chunks;
   file_ = Hdf5Id(H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, creation->get(), access->get()));
   if (!driver_->failure().ok()) return driver_->failure();
-  if (!file_.valid()) return hdf5_failure(Code::internal, what);
+  if (!file_.valid()) return hdf5_failure(Code::internal, what + " cannot be created");
   driver_->finish_create();
   // Raise the lower bound only now: at creation it would select superblock version 3, which a
   // crashed writer leaves marked as open. The upper bound stays; otherwise 2.x writes forms that
@@ -251,7 +251,8 @@ Status Hdf5FileOnDriver::expect_root_links(std::uint64_t n_links) {
   ObjectFacts facts;
   if (!root.valid() || H5Gget_info(root.get(), &links) < 0 ||
       !get_object_facts(root.get(), facts)) {
-    return hdf5_failure(Code::internal, quoted("file", storage_.path()) + ": its root group");
+    return hdf5_failure(Code::internal,
+                        quoted("file", storage_.path()) + ": its root group cannot be read");
   }
   if (!driver_->only_created() || links.nlinks > 0 || facts.n_attributes > 0) return Status();
   std::shared_ptr<MetadataDriver> anew = driver_->anew();
@@ -276,7 +277,8 @@ Status Hdf5FileOnDriver::create_group(const std::string& path, std::uint64_t exp
     if (!list.ok()) return list.status();
     const Hdf5Id group(H5Gcreate2(file_.get(), prefix.c_str(), link_properties_of(prefix).get(),
                                   list->get(), H5P_DEFAULT));
-    if (!group.valid()) return hdf5_failure(Code::internal, quoted("group", prefix));
+    if (!group.valid())
+      return hdf5_failure(Code::internal, quoted("group", prefix) + " cannot be created");
   }
   return Status();
 }
@@ -294,7 +296,8 @@ Status Hdf5FileOnDriver::create_dataset(const DatasetDefinition& definition) {
 
 Status Hdf5FileOnDriver::set_least_form(H5F_libver_t least) {
   if (H5Fset_libver_bounds(file_.get(), least, H5F_LIBVER_V110) >= 0) return Status();
-  return hdf5_failure(Code::internal, quoted("file", path_));
+  return hdf5_failure(Code::internal,
+                      quoted("file", path_) + ": cannot set the range of HDF5 format versions");
 }
 
 Result<Hdf5Id> Hdf5FileOnDriver::make_dataset(const DatasetDefinition& definition,
@@ -350,7 +353,7 @@ Result<Hdf5Id> Hdf5FileOnDriver::create_planned(const ExactDataset& dataset, hid
   const MetadataDriver::PlanOutcome outcome = driver_->disarm();
   if (!made.valid()) {
     const bool filtered = !dataset.filters.empty();
-    return hdf5_failure(filtered ? Code::unsupported : Code::internal, what);
+    return hdf5_failure(filtered ? Code::unsupported : Code::internal, what + " cannot be created");
   }
   Status checked =
       dataset.filters.empty() ? Status() : check_stored_filters(made.get(), dataset.filters);
@@ -404,14 +407,16 @@ Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset)
 Result<Hdf5Id> Hdf5FileOnDriver::open_dataset(const std::string& path) {
   if (!exists(path)) return Status(Code::not_found, quoted("dataset", path) + " does not exist");
   Hdf5Id dataset(H5Dopen2(file_.get(), path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::not_found, quoted("dataset", path));
+  if (!dataset.valid())
+    return hdf5_failure(Code::not_found, quoted("dataset", path) + " cannot be opened");
   return dataset;
 }
 
 Result<Shape> Hdf5FileOnDriver::shape_of(hid_t dataset, const std::string& path) {
   const Hdf5Id space(H5Dget_space(dataset));
   const int rank = space.valid() ? H5Sget_simple_extent_ndims(space.get()) : -1;
-  if (rank < 0) return hdf5_failure(Code::corrupt, quoted("dataset", path));
+  if (rank < 0)
+    return hdf5_failure(Code::corrupt, quoted("dataset", path) + ": its extents cannot be read");
   std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
   if (rank > 0) H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
   return Shape(extents.begin(), extents.end());
@@ -540,7 +545,7 @@ Status Hdf5FileOnDriver::insert_one(hid_t dataset, const ChunkRecord& record, co
     moved_.push_back({record.chunk_index, {outcome.address, n_bytes}, record.filter_mask});
   }
   const std::string what = "chunk " + std::to_string(record.chunk_index);
-  if (written < 0) return hdf5_failure(Code::internal, what);
+  if (written < 0) return hdf5_failure(Code::internal, what + " cannot be inserted");
   // Without a write, HDF5 has put the guard memory into a buffer of its own: the chunk would be
   // lost.
   if (!outcome.written) return Status(Code::internal, what + ": HDF5 did not write it immediately");
@@ -576,7 +581,8 @@ Status Hdf5FileOnDriver::insert_between(hid_t dataset, const Extent& place, cons
   herr_t written = 0;
   const auto outcome =
       write_guard(dataset, {0, place, 0, {}}, place.encoded_bytes, offset, guard, written);
-  if (written < 0 || !outcome.written) return hdf5_failure(Code::internal, "a chunk in between");
+  if (written < 0 || !outcome.written)
+    return hdf5_failure(Code::internal, "a placeholder chunk cannot be inserted");
   if (outcome.address != place.address) driver_->forget_copy();
   return Status();
 }
@@ -596,10 +602,13 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
                      H5Pset_fletcher32(list.get()) >= 0 &&
                      H5Pset_fill_time(list.get(), H5D_FILL_TIME_NEVER) >= 0;
     if (!set)
-      return hdf5_failure(Code::internal, "the creation list of the dataset for unused space");
+      return hdf5_failure(
+          Code::internal,
+          "the creation property list of the dataset for unused space cannot be set up");
     unused_.id =
         Hdf5Id(H5Dcreate_anon(file_.get(), H5T_NATIVE_UINT8, space.get(), list.get(), H5P_DEFAULT));
-    if (!unused_.id.valid()) return hdf5_failure(Code::internal, "the dataset for unused space");
+    if (!unused_.id.valid())
+      return hdf5_failure(Code::internal, "the dataset for unused space cannot be created");
   }
   bool kept = false;
   while (!kept) {
@@ -607,7 +616,7 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
       unused_.n_extended = std::max<std::uint64_t>(2 * unused_.n_extended, 64);
       const hsize_t extent = unused_.n_extended * nominal_bytes;
       if (H5Dset_extent(unused_.id.get(), &extent) < 0) {
-        return hdf5_failure(Code::internal, "extending the dataset for unused space");
+        return hdf5_failure(Code::internal, "the dataset for unused space cannot be extended");
       }
     }
     const hsize_t offset = unused_.n_chunks * nominal_bytes;
@@ -615,7 +624,7 @@ Status Hdf5FileOnDriver::keep_unused(const Extent& place, const void* guard) {
     const auto outcome = write_guard(unused_.id.get(), {0, place, 0, {}}, place.encoded_bytes,
                                      &offset, guard, written);
     if (written < 0 || !outcome.written) {
-      return hdf5_failure(Code::internal, "keeping the space of a replaced chunk");
+      return hdf5_failure(Code::internal, "the space of a replaced chunk cannot be reserved");
     }
     ++unused_.n_chunks;
     kept = outcome.address == place.address;
@@ -665,8 +674,8 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
     if (record.chunk_index >= n_chunks || n_bytes == 0 || n_bytes >= kChunkBytesLimit) {
       return Status(Code::invalid_argument,
                     what + ": chunk " + std::to_string(record.chunk_index) + " of " +
-                        std::to_string(n_bytes) + " bytes, expected one of " +
-                        std::to_string(n_chunks) + " chunks and 1 to 2^32-1 bytes");
+                        std::to_string(n_bytes) + " bytes, expected a chunk number below " +
+                        std::to_string(n_chunks) + " and 1 to 2^32-1 bytes");
     }
   }
   std::vector<ChunkRecord> sorted(records.begin(), records.end());
@@ -677,7 +686,9 @@ Status Hdf5FileOnDriver::insert_chunks_into(std::int64_t dataset_id, const std::
     std::stable_sort(sorted.begin(), sorted.end(), earlier);
   }
   const void* const guard = guard_of(longest);
-  if (guard == nullptr) return Status(Code::out_of_memory, what + ": no address space");
+  if (guard == nullptr)
+    return Status(Code::out_of_memory,
+                  what + ": cannot reserve " + std::to_string(longest) + " bytes of address space");
   moved_.clear();
   std::vector<hsize_t> offset(grid.shape.size());
   std::vector<hsize_t> before;  // Offset of another chunk.
@@ -716,7 +727,7 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
   if (!exists(object_path)) return Status(Code::not_found, what + " does not exist");
   const bool is_root = path_prefixes(object_path).empty();
   const Hdf5Id object(H5Oopen(file_.get(), is_root ? "/" : object_path.c_str(), H5P_DEFAULT));
-  if (!object.valid()) return hdf5_failure(Code::internal, what);
+  if (!object.valid()) return hdf5_failure(Code::internal, what + " cannot be opened");
   return write_attribute(object.get(), name, value).within(what);
 }
 
@@ -726,7 +737,7 @@ Status Hdf5FileOnDriver::flush() {
   TAILRACE_TRY(driver_->failure());
   if (settings_.says_readers_need) TAILRACE_TRY(readers_need_.say(file_.get()));
   if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
-    return hdf5_failure(Code::internal, quoted("file", storage_.path()));
+    return hdf5_failure(Code::internal, quoted("file", storage_.path()) + " cannot be flushed");
   }
   return driver_->failure();
 }
@@ -760,7 +771,9 @@ Status Hdf5FileOnDriver::close_hdf5() {
     // must exist until then. If HDF5 reported success, the last commit already holds all of its
     // data.
     const Status failure =
-        closed ? Status() : hdf5_failure(Code::internal, quoted("file", storage_.path()));
+        closed
+            ? Status()
+            : hdf5_failure(Code::internal, quoted("file", storage_.path()) + " cannot be closed");
     driver_->detach();
     (void)new std::shared_ptr<MetadataDriver>(driver_);
     file_.forget();
@@ -847,7 +860,9 @@ Result<std::unique_ptr<Hdf5File>> Hdf5File::open(Storage& storage, Allocate allo
   const Result<std::uint64_t> n_bytes = storage.file_bytes();
   if (!n_bytes.ok()) return n_bytes.status();
   // HDF5 would treat an empty file as one to be created.
-  if (*n_bytes == 0) return Status(Code::corrupt, quoted("file", storage.path()) + " is empty");
+  if (*n_bytes == 0)
+    return Status(Code::corrupt,
+                  quoted("file", storage.path()) + " is empty, expected an HDF5 file");
   auto file = std::make_unique<Hdf5FileOnDriver>(storage, std::move(allocate), settings, true);
   TAILRACE_TRY(file->start_open(end_of_file));
   return std::unique_ptr<Hdf5File>(std::move(file));

@@ -79,19 +79,19 @@ Result<ScaleTies> untie_scales(hid_t file, hid_t dataset, const std::string& pat
   for (unsigned d = 0; rank > 0 && d < static_cast<unsigned>(rank); ++d) {
     if (H5DSget_num_scales(dataset, d) <= 0) continue;
     if (H5DSiterate_scales(dataset, d, nullptr, collect_scale, &ties.scales) < 0) {
-      return hdf5_failure(Code::internal, what);
+      return hdf5_failure(Code::internal, what + " cannot be listed");
     }
   }
   for (const auto& [scale_path, dimension] : ties.scales) {
     const Hdf5Id scale(H5Dopen2(file, scale_path.c_str(), H5P_DEFAULT));
     if (!scale.valid() || H5DSdetach_scale(dataset, scale.get(), dimension) < 0) {
-      return hdf5_failure(Code::internal, what);
+      return hdf5_failure(Code::internal, what + " cannot be detached");
     }
   }
   for (const ScaleUser& entry : scale_users(dataset)) {
     const Hdf5Id user(H5Rdereference2(file, H5P_DEFAULT, H5R_OBJECT, &entry.dataset));
     if (!user.valid() || H5DSdetach_scale(user.get(), dataset, entry.dimension) < 0) {
-      return hdf5_failure(Code::internal, what);
+      return hdf5_failure(Code::internal, what + " cannot be detached");
     }
     ties.users.emplace_back(path_of(user.get()), entry.dimension);
   }
@@ -124,7 +124,7 @@ Result<std::vector<std::string>> link_names(hid_t file, const std::string& group
       iterate_links(group.get(),
                     (order & H5P_CRT_ORDER_TRACKED) != 0 ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME,
                     collect_name<LinkInfo>, &names) < 0) {
-    return hdf5_failure(Code::internal, "links of group \"" + group_path + "\"");
+    return hdf5_failure(Code::internal, "links of group \"" + group_path + "\" cannot be listed");
   }
   return names;
 }
@@ -146,7 +146,7 @@ Result<std::vector<std::string>> attribute_names(hid_t object, const std::string
   if (H5Aexists(object, "\x01") < 0 ||
       H5Aiterate2(object, tracked ? H5_INDEX_CRT_ORDER : H5_INDEX_NAME, H5_ITER_INC, &next,
                   collect_name<H5A_info_t>, &names) < 0) {
-    return hdf5_failure(Code::corrupt, "attributes of \"" + owner + "\"");
+    return hdf5_failure(Code::corrupt, "attributes of \"" + owner + "\" cannot be listed");
   }
   return names;
 }
@@ -155,14 +155,17 @@ Status write_own_numbers(hid_t object, const char* name, const std::vector<int>&
                          bool scalar) {
   if (H5Aexists(object, name) > 0) {
     if (read_own_numbers(object, name) == numbers) return Status();
-    if (H5Adelete(object, name) < 0) return hdf5_failure(Code::internal, name);
+    if (H5Adelete(object, name) < 0)
+      return hdf5_failure(Code::internal,
+                          "attribute \"" + std::string(name) + "\" cannot be deleted");
   }
   const hsize_t n_numbers = numbers.size();
   const Hdf5Id space(scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &n_numbers, nullptr));
   const Hdf5Id made(
       H5Acreate2(object, name, H5T_NATIVE_INT, space.get(), H5P_DEFAULT, H5P_DEFAULT));
   if (!made.valid() || H5Awrite(made.get(), H5T_NATIVE_INT, numbers.data()) < 0) {
-    return hdf5_failure(Code::internal, std::string("attribute ") + name);
+    return hdf5_failure(Code::internal,
+                        "attribute \"" + std::string(name) + "\" cannot be written");
   }
   return Status();
 }
@@ -183,19 +186,19 @@ std::vector<int> read_own_numbers(hid_t object, const char* name) {
 
 Status order_links(hid_t file, const std::string& group_path,
                    const std::vector<std::string>& names) {
-  const std::string what = "order of group \"" + group_path + "\"";
+  const std::string what = "links of group \"" + group_path + "\" cannot be ";
   const Hdf5Id group(H5Gopen2(file, group_path.c_str(), H5P_DEFAULT));
   const Hdf5Id creation(H5Gget_create_plist(group.get()));
   unsigned order = 0;
   if (!creation.valid() || H5Pget_link_creation_order(creation.get(), &order) < 0) {
-    return hdf5_failure(Code::internal, what);
+    return hdf5_failure(Code::internal, what + "listed");
   }
   if ((order & H5P_CRT_ORDER_TRACKED) == 0) return Status();
 
   const std::unordered_set<std::string> named(names.begin(), names.end());
   std::vector<std::string> present;
   if (iterate_links(group.get(), H5_INDEX_CRT_ORDER, collect_name<LinkInfo>, &present) < 0) {
-    return hdf5_failure(Code::internal, what);
+    return hdf5_failure(Code::internal, what + "listed");
   }
   const std::unordered_set<std::string> there(present.begin(), present.end());
   std::erase_if(present, [&](const std::string& name) { return !named.contains(name); });
@@ -210,7 +213,7 @@ Status order_links(hid_t file, const std::string& group_path,
     const hid_t links = list.get();
     if (H5Lmove(group.get(), name->c_str(), group.get(), aside.c_str(), links, H5P_DEFAULT) < 0 ||
         H5Lmove(group.get(), aside.c_str(), group.get(), name->c_str(), links, H5P_DEFAULT) < 0) {
-      return hdf5_failure(Code::internal, what + ", link \"" + *name + "\"");
+      return hdf5_failure(Code::internal, what + "reordered: cannot move link \"" + *name + "\"");
     }
   }
   return Status();
@@ -226,7 +229,8 @@ Result<ScaleAttacher::Scale*> ScaleAttacher::scale_at(const std::string& path) {
       (H5DSis_scale(scale.dataset.get()) > 0 || H5DSset_scale(scale.dataset.get(), nullptr) >= 0) &&
       H5Rcreate(&scale.reference, scale.dataset.get(), ".", H5R_OBJECT, H5I_INVALID_HID) >= 0;
   if (done) return &scale;
-  const Status failure = hdf5_failure(Code::internal, "dimension scale \"" + path + "\"");
+  const Status failure =
+      hdf5_failure(Code::internal, "dataset \"" + path + "\" cannot become a dimension scale");
   scales_.erase(found);
   return failure;
 }
@@ -234,7 +238,7 @@ Result<ScaleAttacher::Scale*> ScaleAttacher::scale_at(const std::string& path) {
 Status ScaleAttacher::attach(hid_t dataset, const std::string& path,
                              const DimensionScales& scales) {
   const std::string what = "dimension scales of \"" + path + "\"";
-  const auto failed = [&] { return hdf5_failure(Code::internal, what); };
+  const auto failed = [&] { return hdf5_failure(Code::internal, what + " cannot be attached"); };
   if (std::ranges::all_of(scales, &std::vector<std::string>::empty)) return Status();
   const Hdf5Id space(H5Dget_space(dataset));
   const int rank = H5Sget_simple_extent_ndims(space.get());
@@ -298,7 +302,8 @@ Status ScaleAttacher::finish() {
     const bool has_list = H5Aexists(dataset, "REFERENCE_LIST") > 0;
     if ((has_list && H5Adelete(dataset, "REFERENCE_LIST") < 0) ||
         !write_list(dataset, "REFERENCE_LIST", type.get(), users.size(), users.data())) {
-      return hdf5_failure(Code::internal, "dimension scale \"" + path + "\"");
+      return hdf5_failure(Code::internal, "attribute \"REFERENCE_LIST\" of dimension scale \"" +
+                                              path + "\" cannot be written");
     }
   }
   return Status();

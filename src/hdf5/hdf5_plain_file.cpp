@@ -62,7 +62,7 @@ std::string plugin_folder_text() {
   if (H5PLsize(&n_folders) < 0) return text;
   for (unsigned i = 0; i < n_folders; ++i) text += (i == 0 ? "" : ":") + plugin_folder(i);
   const std::string& missing = missing_plugin_folders();
-  if (!missing.empty()) text += (text.empty() ? "" : "; ") + missing + " (not there)";
+  if (!missing.empty()) text += (text.empty() ? "" : "; ") + missing + " (does not exist)";
   return text;
 }
 

@@ -33,7 +33,7 @@ Status set_fill_as(hid_t creation_list, hid_t type, double value) {
   }
   const T typed = static_cast<T>(value);
   if (H5Pset_fill_value(creation_list, type, &typed) < 0) {
-    return hdf5_failure(Code::internal, "fill value");
+    return hdf5_failure(Code::internal, "the fill value cannot be set");
   }
   return Status();
 }
@@ -96,7 +96,8 @@ Status append_filters(hid_t creation_list, const std::vector<FilterSpec>& filter
     const std::vector<std::uint32_t>& data =
         final_known ? filter.final_client_data : filter.client_data;
     if (H5Pset_filter(creation_list, id, filter.flags, data.size(), data.data()) < 0) {
-      return hdf5_failure(Code::internal, "filter " + std::to_string(filter.filter_id));
+      return hdf5_failure(Code::internal, "filter " + std::to_string(filter.filter_id) +
+                                              " cannot be added to the creation property list");
     }
   }
   return Status();
@@ -245,7 +246,7 @@ Result<Hdf5Id> file_creation_list(ObjectForms forms, std::uint64_t expected_link
   if (!list.valid() || !set_root_properties(list.get(), forms, expected_links) ||
       (shares_chunks &&
        H5Pset_file_space_strategy(list.get(), H5F_FSPACE_STRATEGY_AGGR, false, 1) < 0)) {
-    return hdf5_failure(Code::internal, "file creation list");
+    return hdf5_failure(Code::internal, "the file creation property list cannot be set up");
   }
   return list;
 }
@@ -254,7 +255,7 @@ Result<Hdf5Id> program_creation_list(hid_t program) {
   Hdf5Id list(program == H5P_DEFAULT ? H5Pcreate(H5P_FILE_CREATE) : H5Pcopy(program));
   if (!list.valid() ||
       H5Pset_file_space_strategy(list.get(), H5F_FSPACE_STRATEGY_FSM_AGGR, false, 1) < 0) {
-    return hdf5_failure(Code::internal, "file creation list");
+    return hdf5_failure(Code::internal, "the file creation property list cannot be set up");
   }
   return list;
 }
@@ -262,7 +263,7 @@ Result<Hdf5Id> program_creation_list(hid_t program) {
 Result<Hdf5Id> group_creation_list(ObjectForms forms, std::uint64_t expected_links) {
   Hdf5Id list(H5Pcreate(H5P_GROUP_CREATE));
   if (!list.valid() || !set_group_properties(list.get(), forms, expected_links)) {
-    return hdf5_failure(Code::internal, "group creation list");
+    return hdf5_failure(Code::internal, "the group creation property list cannot be set up");
   }
   return list;
 }
@@ -271,9 +272,9 @@ Status check_definition(const DatasetDefinition& definition) {
   const Shape& shape = definition.shape;
   const Shape& chunk_shape = definition.chunk_shape;
   if (shape.size() > kMaxRank) {
-    return Status(Code::unsupported,
-                  "the dataset has too many dimensions: " + std::to_string(shape.size()) +
-                      "; HDF5 allows " + std::to_string(kMaxRank));
+    return Status(Code::unsupported, std::to_string(shape.size()) +
+                                         " dimensions; HDF5 allows at most " +
+                                         std::to_string(kMaxRank));
   }
   if (chunk_shape.empty()) {
     const bool grows = definition.extendable || definition.more_unlimited != 0;
@@ -299,8 +300,8 @@ Status check_definition(const DatasetDefinition& definition) {
   }
   const std::uint64_t n = n_elements(chunk_shape);
   if (n >= kHdf5ChunkBytesLimit / definition.bytes_of_element()) {
-    return Status(Code::unsupported,
-                  "chunk shape " + shape_text(chunk_shape) + " has 4 GiB or more; HDF5 needs less");
+    return Status(Code::unsupported, "chunk shape " + shape_text(chunk_shape) +
+                                         " has 4 GiB or more; HDF5 allows less than 4 GiB");
   }
   return Status();
 }
@@ -325,7 +326,7 @@ Result<Hdf5Id> dataset_type(hid_t file, const DatasetDefinition& definition) {
   const Hdf5Id decoded(encoded.empty() ? H5I_INVALID_HID
                                        : decode_type(encoded.data(), encoded.size()));
   Hdf5Id type(H5Tcopy(encoded.empty() ? hdf5_native_type(definition.dtype) : decoded.get()));
-  if (!type.valid()) return hdf5_failure(Code::internal, "element type");
+  if (!type.valid()) return hdf5_failure(Code::internal, "the element type cannot be copied");
   return type;
 }
 
@@ -349,7 +350,9 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, Object
                     : definition.compact ? StoredForm::Kind::compact
                                          : StoredForm::Kind::contiguous;
   done = done && set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0);
-  if (!done) return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(chunk_shape));
+  if (!done)
+    return hdf5_failure(Code::invalid_argument,
+                        "chunk shape " + shape_text(chunk_shape) + " cannot be set");
   if (definition.stored_fill) {
     const Bytes& fill = *definition.stored_fill;
     const Hdf5Id decoded(definition.element_bytes > 0
@@ -358,13 +361,13 @@ Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, Object
     const bool set =
         fill.empty() || (fill.size() == definition.bytes_of_element() &&
                          H5Pset_fill_value(list.get(), decoded.get(), fill.data()) >= 0);
-    if (!set) return hdf5_failure(Code::internal, "fill value");
+    if (!set) return hdf5_failure(Code::internal, "the fill value cannot be set");
   } else if (definition.fill_value) {
     TAILRACE_TRY(set_fill_value(list.get(), definition.dtype, *definition.fill_value));
   }
   if (definition.times &&
       !set_creation_times(list.get(), *definition.times, definition.contiguous_address != 0)) {
-    return hdf5_failure(Code::internal, "fill time");
+    return hdf5_failure(Code::internal, "the fill time cannot be set");
   }
   TAILRACE_TRY(append_filters(list.get(), definition.filters, stubs));
   return list;
@@ -376,16 +379,17 @@ Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
   Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
   if (!list.valid() || !set_object_properties(list.get(), forms) ||
       !set_layout(list.get(), storage.kind, storage.chunk_shape, planned)) {
-    return hdf5_failure(Code::invalid_argument, "chunk shape " + shape_text(storage.chunk_shape));
+    return hdf5_failure(Code::invalid_argument,
+                        "chunk shape " + shape_text(storage.chunk_shape) + " cannot be set");
   }
   if (!fill_value.empty() && (fill_value.size() != H5Tget_size(type) ||
                               H5Pset_fill_value(list.get(), type, fill_value.data()) < 0)) {
-    return hdf5_failure(Code::internal, "fill value");
+    return hdf5_failure(Code::internal, "the fill value cannot be set");
   }
 #if H5_VERSION_GE(1, 10, 5)
   // Without this hint HDF5 reserves 120 bytes for attributes in every header.
   if (bare && H5Pset_dset_no_attrs_hint(list.get(), true) < 0) {
-    return hdf5_failure(Code::internal, "dataset creation list");
+    return hdf5_failure(Code::internal, "the dataset creation property list cannot be set up");
   }
 #endif
   // The stored client data are those that a filter's set_local derived from the user's. HDF5's own
@@ -408,7 +412,7 @@ Status adapt_program_list(hid_t list, const StoredForm& storage, StubFilters& st
       !set_layout(list, storage.kind, storage.chunk_shape, false) ||
       H5Pset_alloc_time(list, H5D_ALLOC_TIME_INCR) < 0 || H5Pget_fill_time(list, &fill_time) < 0 ||
       (fill_time == H5D_FILL_TIME_NEVER && H5Pset_fill_time(list, H5D_FILL_TIME_IFSET) < 0)) {
-    return hdf5_failure(Code::internal, "dataset creation list");
+    return hdf5_failure(Code::internal, "the dataset creation property list cannot be set up");
   }
   return append_filters(list, storage.filters, stubs);
 }
@@ -489,22 +493,24 @@ Status write_attribute(hid_t object, const std::string& name, const AttributeVal
   };
   const TypedValue typed = std::visit(typed_of, value.value);
   const std::string what = "attribute \"" + name + "\"";
-  if (!typed.type.valid() || !typed.space.valid()) return hdf5_failure(Code::internal, what);
+  if (!typed.type.valid() || !typed.space.valid()) {
+    return hdf5_failure(Code::internal, what + ": its type or dataspace cannot be created");
+  }
   Hdf5Id attribute;
   if (!is_new && H5Aexists(object, name.c_str()) > 0) {
     attribute = open_same(object, name, typed);
     if (!attribute.valid() && H5Adelete(object, name.c_str()) < 0) {
-      return hdf5_failure(Code::internal, what);
+      return hdf5_failure(Code::internal, what + " cannot be replaced");
     }
   }
   if (!attribute.valid()) {
     attribute = Hdf5Id(H5Acreate2(object, name.c_str(), typed.type.get(), typed.space.get(),
                                   H5P_DEFAULT, H5P_DEFAULT));
   }
-  if (!attribute.valid()) return hdf5_failure(Code::internal, what);
+  if (!attribute.valid()) return hdf5_failure(Code::internal, what + " cannot be created");
   if (H5Sget_simple_extent_type(typed.space.get()) == H5S_NULL) return Status();
   if (H5Awrite(attribute.get(), typed.type.get(), typed.values) < 0) {
-    return hdf5_failure(Code::internal, what);
+    return hdf5_failure(Code::internal, what + " cannot be written");
   }
   return Status();
 }

@@ -74,8 +74,8 @@ class Walk {
     if (!added) return visitor_.again(path, known->second);
     const Hdf5Id object(open_by_key(file_, key));
     if (!object.valid()) {
-      const std::string place = "its header at address " + std::to_string(address_of_key(key));
-      return visitor_.unreadable(path, failed(path, ("opened, " + place).c_str()));
+      const std::string place = "(header at address " + std::to_string(address_of_key(key)) + ")";
+      return visitor_.unreadable(path, failed(path, ("opened " + place).c_str()));
     }
     switch (H5Iget_type(object.get())) {
       case H5I_GROUP: return visit_group(object.get(), path);
@@ -94,15 +94,16 @@ class Walk {
     for (const NamedLink& link : collected_.links) {
       const std::size_t n_bytes = path.size() + 1 + link.name.size();
       if (n_bytes > kPathBytesMax) {
-        return beyond("the path of a member has " + std::to_string(n_bytes) + " bytes, at most " +
-                      std::to_string(kPathBytesMax) + " are read");
+        return beyond("the path of a member has " + std::to_string(n_bytes) +
+                      " bytes, the limit is " + std::to_string(kPathBytesMax));
       }
       all_paths_bytes_ += n_bytes;
     }
     n_paths_ += collected_.links.size();
     if (all_paths_bytes_ > std::max(kAllPathsBytesMax, n_paths_ * kMeanPathBytesMax)) {
       return beyond("the paths of " + std::to_string(n_paths_) + " objects have " +
-                    std::to_string(all_paths_bytes_) + " bytes");
+                    std::to_string(all_paths_bytes_) + " bytes, the limit is " +
+                    std::to_string(std::max(kAllPathsBytesMax, n_paths_ * kMeanPathBytesMax)));
     }
     return Status();
   }

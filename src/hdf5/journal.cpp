@@ -115,7 +115,9 @@ Result<Journal> read_journal(const std::string& journal_path) {
   const Descriptor at(::open(journal_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (!at.open()) return status_from_errno(errno, "journal \"" + journal_path + "\"");
   struct stat info {};
-  if (::fstat(at.fd(), &info) != 0) return status_from_errno(errno, journal_path);
+  if (::fstat(at.fd(), &info) != 0) {
+    return status_from_errno(errno, "journal \"" + journal_path + "\"");
+  }
   std::array<std::byte, head_bytes> head{};
   if (!S_ISREG(info.st_mode) ||
       ::pread(at.fd(), head.data(), head.size(), 0) != ssize_t{head_bytes} ||

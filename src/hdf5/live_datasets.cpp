@@ -91,7 +91,7 @@ void note_group(hid_t group, std::set<ObjectKey>& seen, Found& found) {
 /// Visit all objects that hard links reach. @returns the root group.
 Result<Hdf5Id> note_from_root(hid_t file, std::set<ObjectKey>& seen, Found& found) {
   Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT));
-  if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
+  if (!root.valid()) return hdf5_failure(Code::internal, "the root group cannot be opened");
   note_group(root.get(), seen, found);
   return root;
 }
@@ -119,7 +119,8 @@ Result<std::int64_t> open_dataset_at(std::int64_t file_id, std::uint64_t address
   const Hdf5Scope scope;
   Hdf5Id object(open_by_key(file_id, key_of(address)));
   if (object.valid() && H5Iget_type(object.get()) == H5I_DATASET) return object.release();
-  return hdf5_failure(Code::not_found, "no dataset at address " + std::to_string(address));
+  return hdf5_failure(Code::not_found,
+                      "a dataset at address " + std::to_string(address) + " cannot be opened");
 }
 
 void close_hdf5_id(std::int64_t id) {
@@ -281,13 +282,13 @@ Status write_member(std::int64_t dataset_id, const std::string& name, const Slab
 Status flush_elements(std::int64_t dataset_id) {
   const Hdf5Scope scope;
   if (H5Dflush(dataset_id) >= 0) return Status();
-  return hdf5_failure(Code::internal, "HDF5 cannot write what it has buffered");
+  return hdf5_failure(Code::internal, "the dataset's buffered values cannot be written");
 }
 
 Status close_elements(std::int64_t dataset_id) {
   const Hdf5Scope scope;
   if (H5Dclose(dataset_id) >= 0) return Status();
-  return hdf5_failure(Code::internal, "HDF5 cannot write what it has buffered");
+  return hdf5_failure(Code::internal, "the dataset's buffered values cannot be written");
 }
 
 Status read_elements(std::int64_t file_id, std::uint64_t address, const Slab& slab,
@@ -300,11 +301,11 @@ Status read_elements(std::int64_t file_id, std::uint64_t address, const Slab& sl
   const Hdf5Id type(H5Dget_type(dataset.get()));
   const std::string what = "slab " + slab_text(slab);
   if (!type.valid() || !select_slab(dataset.get(), slab, in_file, in_memory)) {
-    return hdf5_failure(Code::internal, what);
+    return hdf5_failure(Code::internal, what + " cannot be selected");
   }
   if (H5Dread(dataset.get(), type.get(), in_memory.get(), in_file.get(), H5P_DEFAULT,
               values.data()) < 0) {
-    return plain_read_failure(dataset.get(), what);
+    return plain_read_failure(dataset.get(), what + " cannot be read");
   }
   return Status();
 }

@@ -228,7 +228,7 @@ Result<Hdf5Id> MetadataDriver::access_list(std::int64_t program) {
   const bool made = closes && H5Pset_driver(list.get(), metadata_driver_id(), &info) >= 0 &&
                     H5Pset_alignment(list.get(), 1, 1) >= 0 &&
                     H5Pset_libver_bounds(list.get(), H5F_LIBVER_V18, H5F_LIBVER_V110) >= 0;
-  if (!made) return hdf5_failure(Code::internal, "HDF5 file access list");
+  if (!made) return hdf5_failure(Code::internal, "the file access property list cannot be set up");
   return list;
 }
 
@@ -405,7 +405,8 @@ void MetadataDriver::keep_fresh(std::uint64_t address, std::uint64_t n_bytes) {
   try {
     fresh_.insert(address, n_bytes);
   } catch (const std::bad_alloc&) {
-    (void)fail(Status(Code::out_of_memory, "not enough memory for a list of metadata"));
+    (void)fail(
+        Status(Code::out_of_memory, "not enough memory to record newly allocated file space"));
   }
 }
 
@@ -507,7 +508,7 @@ Status MetadataDriver::plan_moves_in_place(CommitPlan& plan) {
     if (n_bytes > kInPlaceBytesMax) {
       return Status(
           Code::unsupported,
-          "file \"" + storage_->path() + "\": HDF5 wants to reuse a freed block of more than " +
+          "file \"" + storage_->path() + "\": HDF5 would reuse a freed block of more than " +
               std::to_string(kInPlaceBytesMax >> 20U) +
               " MiB, which is not safe against crashes; run tailrace repack on the file first");
     }

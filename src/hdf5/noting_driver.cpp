@@ -240,15 +240,17 @@ class ChunkWalk {
     hsize_t n_stored = 0;
     space_ = Hdf5Id(H5Dget_space(dataset_));
     if (H5Dget_num_chunks(dataset_, space_.get(), &n_stored) < 0) {
-      return file_.failure.ok() ? hdf5_failure(Code::corrupt, what_) : file_.failure.within(what_);
+      return file_.failure.ok()
+                 ? hdf5_failure(Code::corrupt, what_ + ": its chunks cannot be counted")
+                 : file_.failure.within(what_);
     }
     n_stored_ = n_stored;
     return n_stored_ > file_.bytes_there ? too_many() : read_limits();
   }
 
   Status too_many() const {
-    return Status(Code::corrupt, what_ + ": more chunks than the file can hold, which has bytes: " +
-                                     std::to_string(file_.bytes_there) + ")");
+    return Status(Code::corrupt, what_ + ": its index lists more chunks than the file of " +
+                                     std::to_string(file_.bytes_there) + " bytes can hold");
   }
 
   /// List a few chunks in a large grid by index entry. Entries only suggest where to look: a chunk
@@ -263,7 +265,7 @@ class ChunkWalk {
       hsize_t n_bytes = 0;
       if (H5Dget_chunk_info(dataset_, space_.get(), entry, offset, &filter_mask, &address,
                             &n_bytes) < 0) {
-        return hdf5_failure(Code::corrupt, what_);
+        return hdf5_failure(Code::corrupt, what_ + ": its chunks cannot be listed");
       }
       Shape at(grid_.shape.size());
       for (std::size_t d = 0; d < at.size(); ++d) at[d] = offset[d] / grid_.chunk_shape[d];
@@ -307,7 +309,7 @@ class ChunkWalk {
   Status read_limits() {
     hsize_t limits[kMaxRank] = {};
     if (H5Sget_simple_extent_dims(space_.get(), nullptr, limits) != int(grid_.shape.size())) {
-      return hdf5_failure(Code::corrupt, what_);
+      return hdf5_failure(Code::corrupt, what_ + ": its extents cannot be read");
     }
     n_per_dimension_max_ = grid_.n_per_dimension();
     std::size_t n_unlimited = 0;
@@ -363,7 +365,7 @@ Result<Hdf5Id> open_noted(NotedFile& file, const std::string& path) {
       H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG) < 0 ||
       // No chunk is read twice, and every dataset would allocate a table of 521 slots.
       H5Pset_cache(access.get(), 0, 0, 0, 0) < 0) {
-    return hdf5_failure(Code::internal, "HDF5 file access list");
+    return hdf5_failure(Code::internal, "the file access property list cannot be set up");
   }
   Hdf5Id opened(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (opened.valid()) {

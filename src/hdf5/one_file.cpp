@@ -121,8 +121,9 @@ Status look_for(const std::string& expected, const std::string& path) {
   std::string seen;
   const auto look = [&] { return (seen = ends_of(path)) == expected; };
   if (look_again_and_again(path, look)) return Status();
-  return not_one_file(path, ": rank 0 sees " + first_words(expected) + ", this node " +
-                                first_words(seen) + ", or other contents");
+  return not_one_file(
+      path, " (rank 0: " + first_words(expected) + "; this node: " + first_words(seen) +
+                (first_words(seen) == first_words(expected) ? ", but other contents)" : ")"));
 }
 
 bool has_mark(Storage& storage, const Mark& mark) {
@@ -151,7 +152,7 @@ Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& words) {
     std::random_device random;
     for (std::uint32_t& word : mark.words) word = random() | 1U;  // Nonzero, unlike holes.
   } catch (const std::runtime_error&) {
-    return Status(Code::io_error, "the system provides no random numbers");
+    return Status(Code::io_error, "cannot read random numbers from the system");
   }
   mark.address = (end / kMarkAlignment + 1) * kMarkAlignment;
   TAILRACE_TRY(storage.write_at(mark.address, std::as_bytes(std::span(mark.words))));

@@ -48,12 +48,13 @@ const char* guard_sz3(DType dtype, std::span<const std::byte> values, double) {
                                               : std::numeric_limits<double>::max();
   return all_reals_within(dtype, values, greatest / 32)
              ? nullptr
-             : "the chunk holds NaN, Inf or values near the end of the type's range, from which "
-               "SZ3 3.1 may not return";
+             : "the chunk holds NaN, Inf or values near the end of the type's range, on which "
+               "SZ3 3.1 may hang";
 }
 
 const char* guard_sperr(DType dtype, std::span<const std::byte> values, double absolute_bound) {
-  if (absolute_bound > 0x1p59) return "SPERR crashes on bounds whose square is no finite f32";
+  if (absolute_bound > 0x1p59)
+    return "SPERR crashes if the square of the bound is not a finite f32";
   const double most =
       absolute_bound > 0 ? absolute_bound * 0x1p48 : std::numeric_limits<double>::max();
   return all_reals_within(dtype, values, most)
@@ -102,14 +103,14 @@ Status check_lossy(const CodecRequest& request) {
     std::string others;
     for (const CodecEntry* entry : codec_registry()) {
       if (!entry->keeps_pw_rel || entry->plugin) continue;
-      others += (others.empty() ? "" : " and ") + std::string(entry->name);
+      others += (others.empty() ? "" : " or ") + std::string(entry->name);
     }
-    return unsupported(request, "it keeps no pw_rel bound; " + others + " do");
+    return unsupported(request, "it cannot guarantee a pw_rel bound; choose " + others);
   }
   if (!(request.absolute_bound > 0)) {
     return unsupported(request,
                        "it is lossy and needs a bound > 0 (abs=, rel= or psnr= of a field that is "
-                       "not constant); for exact values take deflate or zstd");
+                       "not constant); for exact values choose deflate or zstd");
   }
   if (bound_in_dtype(request.absolute_bound, request.dtype) == 0) {
     return unsupported(request, "the bound is below the least positive f32");

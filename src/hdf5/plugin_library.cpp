@@ -145,13 +145,13 @@ std::string plugin_source_text(std::uint32_t filter_id) {
   constexpr std::array<std::uint32_t, 12> of_hdf5plugin = {
       307, 32001, 32004, 32008, 32013, 32015, 32017, 32018, 32024, 32026, 32028, 32033};
   if (std::ranges::find(of_hdf5plugin, filter_id) != of_hdf5plugin.end()) {
-    return "; 'pip install hdf5plugin' has it, in the folder that "
+    return "; 'pip install hdf5plugin' installs it in the folder that "
            "'python3 -c \"import hdf5plugin; print(hdf5plugin.PLUGINS_PATH)\"' prints";
   }
   constexpr std::uint32_t lzf = 32000;
   if (filter_id == lzf) {
-    return "; or write the dataset anew by h5py, which has this filter built in, with "
-           "compression=\"gzip\"";
+    return "; or rewrite the dataset with compression=\"gzip\" in h5py, which has this filter "
+           "built in";
   }
   return "";
 }
@@ -276,7 +276,7 @@ Result<void*> load_copy(const PluginLibrary& library) {
   const char* words = dlerror();
   const std::string why = words != nullptr ? words : "dlopen failed";
   ::close(descriptor);
-  return Status(Code::plugin_missing, "a copy of " + library.file_path + ": " + why);
+  return Status(Code::plugin_missing, "cannot load a copy of " + library.file_path + ": " + why);
 }
 
 Result<const H5Z_class2_t*> bound_copy(const PluginLibrary& library) {

@@ -91,7 +91,7 @@ void ReadersNeed::learn(std::span<const FilterSpec> filters) {
 Status ReadersNeed::say(std::int64_t file) {
   if (names_.size() == n_said_) return Status();
   const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT));
-  if (!root.valid()) return hdf5_failure(Code::internal, "the root group");
+  if (!root.valid()) return hdf5_failure(Code::internal, "the root group cannot be opened");
   std::vector<std::string> names;
   if (H5Aexists(root.get(), kReadersNeedAttribute) > 0) {
     names = names_in(hdf5_text_attribute(root.get(), kReadersNeedAttribute));

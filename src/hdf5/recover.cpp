@@ -237,8 +237,7 @@ Status Recovery::look_at_file(const std::string& path) {
   TAILRACE_TRY(file.opened());
   const Result<Superblock> superblock = find_superblock(file);
   if (!superblock.ok()) {
-    return superblock.status().within("file " + in_quotes(path) +
-                                      " is not an HDF5 file we can read");
+    return superblock.status().within("file " + in_quotes(path) + " cannot be read as HDF5");
   }
   TAILRACE_TRY(look_at_superblock(file, *superblock));
   if (report_.state == FileState::damaged) return Status();
@@ -397,7 +396,7 @@ Status Recovery::look_at_partial(bool file_there) {
         " bytes; they have no index and cannot be read.");
   does("Remove " + in_quotes(partial_) + ".");
   if (apply_ && ::unlink(partial_.c_str()) != 0) {
-    return status_from_errno(errno, in_quotes(partial_));
+    return status_from_errno(errno, "cannot remove " + in_quotes(partial_));
   }
   return Status();
 }

@@ -17,7 +17,8 @@ namespace tailrace {
 namespace {
 
 Status no_chunk_memory(std::uint64_t n_bytes) {
-  return Status(Code::out_of_memory, "not enough memory for " + std::to_string(n_bytes) + " bytes");
+  return Status(Code::out_of_memory,
+                "not enough memory for a chunk of " + std::to_string(n_bytes) + " bytes");
 }
 
 // --- Codec through HDF5: a dataset of one chunk in a file in memory, with the same type, chunk
@@ -47,7 +48,9 @@ Status read_stored(hid_t dataset, const hsize_t* start, std::uint32_t& filter_ma
 #else
   const herr_t rc = H5Dread_chunk(dataset, H5P_DEFAULT, start, &filter_mask, bytes.data());
 #endif
-  return rc >= 0 ? Status() : hdf5_failure(Code::codec_failed, "encoded chunk");
+  return rc >= 0
+             ? Status()
+             : hdf5_failure(Code::codec_failed, "HDF5's filters: the encoded chunk cannot be read");
 }
 
 class Hdf5ChunkCodec final : public Codec {
@@ -79,7 +82,9 @@ class Hdf5ChunkCodec final : public Codec {
     file_ = Hdf5Id(H5Fcreate(name.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, memory.get()));
     const Hdf5Id decoded(decode_type(form_.type.data(), form_.type.size()));
     type_ = Hdf5Id(H5Tcopy(decoded.get()));
-    if (!file_.valid() || !type_.valid()) return hdf5_failure(Code::internal, "file in memory");
+    if (!file_.valid() || !type_.valid()) {
+      return hdf5_failure(Code::internal, "a file in memory cannot be created");
+    }
     if (H5Tget_size(type_.get()) != form_.element_bytes) {
       return Status(Code::internal, "element type of " + std::to_string(H5Tget_size(type_.get())) +
                                         " bytes, expected " + std::to_string(form_.element_bytes));
@@ -87,13 +92,15 @@ class Hdf5ChunkCodec final : public Codec {
     const int rank = static_cast<int>(extents_.size());
     const Hdf5Id creation(H5Pcreate(H5P_DATASET_CREATE));
     if (H5Pset_chunk(creation.get(), rank, extents_.data()) < 0) {
-      return hdf5_failure(Code::unsupported, "chunk shape " + shape_text(form_.chunk_shape));
+      return hdf5_failure(Code::unsupported,
+                          "chunk shape " + shape_text(form_.chunk_shape) + " cannot be set");
     }
     for (const FilterSpec& filter : form_.filters) {
       const std::vector<std::uint32_t>& words = filter.final_client_data;
       if (H5Pset_filter(creation.get(), H5Z_filter_t(filter.filter_id), filter.flags, words.size(),
                         words.data()) < 0) {
-        return hdf5_failure(Code::plugin_missing, "filter " + std::to_string(filter.filter_id));
+        return hdf5_failure(Code::plugin_missing,
+                            "filter " + std::to_string(filter.filter_id) + " cannot be used");
       }
     }
     if (!fill_defined) {
@@ -106,7 +113,8 @@ class Hdf5ChunkCodec final : public Codec {
     const Hdf5Id space(H5Screate_simple(rank, extents_.data(), nullptr));
     dataset_ = Hdf5Id(H5Dcreate2(file_.get(), kDatasetName, type_.get(), space.get(), H5P_DEFAULT,
                                  creation.get(), access_.get()));
-    if (!dataset_.valid()) return hdf5_failure(Code::unsupported, "pipeline");
+    if (!dataset_.valid())
+      return hdf5_failure(Code::unsupported, "the filter pipeline cannot be used");
     return check_stored_filters(dataset_.get(), form_.filters);
   }
 
@@ -132,12 +140,12 @@ class Hdf5ChunkCodec final : public Codec {
       return H5Dwrite(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
     };
     if (call_with_filters(dataset_.get(), write) < 0) {
-      return hdf5_failure(Code::codec_failed, "encode");
+      return hdf5_failure(Code::codec_failed, "HDF5's filters cannot encode the chunk");
     }
     hsize_t n_stored = 0;
     if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0 ||
         H5Dget_chunk_storage_size(dataset_.get(), start_.data(), &n_stored) < 0) {
-      return hdf5_failure(Code::codec_failed, "encoded chunk");
+      return hdf5_failure(Code::codec_failed, "HDF5's filters: the encoded chunk cannot be read");
     }
     EncodedBytes encoded{Buffer(n_stored), 0};
     if (!encoded.buffer.allocated()) return no_chunk_memory(n_stored);
@@ -160,13 +168,13 @@ class Hdf5ChunkCodec final : public Codec {
     TAILRACE_TRY(clear());
     if (H5Dwrite_chunk(dataset_.get(), H5P_DEFAULT, encoded.filter_mask, start_.data(),
                        encoded.buffer.n_bytes(), encoded.buffer.data()) < 0) {
-      return hdf5_failure(Code::codec_failed, "stored chunk");
+      return hdf5_failure(Code::codec_failed, "HDF5's filters: the stored chunk cannot be copied");
     }
     // Reopened: 1.10.8 remembers a filter mask of 0 for a chunk that was just written.
     dataset_.reset();
     dataset_ = Hdf5Id(H5Dopen2(file_.get(), kDatasetName, access_.get()));
     if (H5Dread(dataset_.get(), type_.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0) {
-      return hdf5_failure(Code::codec_failed, "decode");
+      return hdf5_failure(Code::codec_failed, "HDF5's filters cannot decode the chunk");
     }
     return values;
   }
@@ -186,7 +194,7 @@ class Hdf5ChunkCodec final : public Codec {
     const auto empty = [&] { return H5Dset_extent(dataset_.get(), none.data()); };
     if (call_with_filters(dataset_.get(), empty) < 0 ||
         H5Dset_extent(dataset_.get(), extents_.data()) < 0) {
-      return hdf5_failure(Code::internal, "file in memory");
+      return hdf5_failure(Code::internal, "HDF5's filters: the file in memory cannot be cleared");
     }
     return Status();
   }

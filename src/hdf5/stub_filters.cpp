@@ -57,7 +57,8 @@ Status enter_filter(std::uint32_t id, FilterEntry& entry) {
     made.set_local = nullptr;
   }
   if (H5Zregister(&made) < 0) {
-    return hdf5_failure(Code::internal, "filter " + std::to_string(id));
+    return hdf5_failure(Code::internal,
+                        "filter " + std::to_string(id) + " cannot be registered with HDF5");
   }
   entry.stub = stub;
   return Status();
@@ -229,7 +230,7 @@ void StubFilters::release() {
 herr_t call_with_filters(hid_t dataset, const std::function<herr_t()>& call) {
   if (const auto filter = refusing_filter_of(dataset)) {
     H5Epush2(H5E_DEFAULT, "tailrace", "write", 0, H5E_ERR_CLS, H5E_PLINE, H5E_NOTFOUND,
-             "required filter %u is not there", *filter);
+             "required filter %u is not available", *filter);
     return -1;
   }
   const herr_t done = call();

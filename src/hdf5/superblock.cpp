@@ -113,8 +113,9 @@ Result<Superblock> parse_superblock(std::span<const std::byte> bytes, std::uint6
   const bool old_form = found.version < 2;
   const auto [address_bytes, addresses_at, checksum_at] = fields_of(bytes);
   if (address_bytes != 2 && address_bytes != 4 && address_bytes != 8) {
-    return Status(Code::unsupported,
-                  "superblock has addresses of " + std::to_string(address_bytes) + " bytes");
+    return Status(Code::unsupported, "superblock has addresses of " +
+                                         std::to_string(address_bytes) +
+                                         " bytes, supported are 2, 4 and 8");
   }
   found.n_bytes = old_form ? checksum_at + 2 * address_bytes + 24 : checksum_at + 4;
   if (bytes.size() < (old_form ? checksum_at : found.n_bytes)) {
@@ -145,12 +146,17 @@ bool clear_open_for_write(std::span<std::byte> bytes) {
 Status move_superblock(std::span<std::byte> bytes, std::uint64_t address) {
   TAILRACE_TAKE(const Superblock found, parse_superblock(bytes, 0));
   if (found.base_address != 0) {
-    return Status(Code::corrupt, "the superblock is not at the start of the file");
+    return Status(Code::corrupt, "superblock has base address " +
+                                     std::to_string(found.base_address) + ", expected 0");
   }
   const Fields fields = fields_of(bytes);
   const std::uint64_t end = found.end_of_file + address;
   const bool fits = fields.address_bytes == 8 || end >> (8 * fields.address_bytes) == 0;
-  if (!fits) return Status(Code::unsupported, "the end of the file does not match the superblock");
+  if (!fits) {
+    return Status(Code::unsupported, "the end of the file, " + std::to_string(end) +
+                                         ", does not fit the superblock's addresses of " +
+                                         std::to_string(fields.address_bytes) + " bytes");
+  }
   set_little_endian(bytes, fields.addresses_at, fields.address_bytes, address);
   set_little_endian(bytes, fields.addresses_at + 2 * fields.address_bytes, fields.address_bytes,
                     end);

@@ -174,7 +174,7 @@ Status wait_for_nodes(const std::string& path, const Holder& before,
       return Status(Code::io_error,
                     "\"" + path + "\" is still being written on other nodes by " +
                         before.sentence() +
-                        ", whose rank 0 has ended (if no process of it runs any more, remove \"" +
+                        " that has lost its rank 0 (if all of its processes have ended, remove \"" +
                         nodes_lock_path_of(path) + "\")");
     }
     std::this_thread::sleep_for(between_tries);
@@ -216,7 +216,7 @@ std::string writer_of(const std::string& path) {
   const Holder holder = Holder::read(at.fd());
   const Holding held = holding(at.fd(), lock, holder, path);
   if (held != Holding::none) return sentence(holder, held, path);
-  return nodes_hold(path) ? holder.sentence() + ", whose rank 0 has ended," : "";
+  return nodes_hold(path) ? holder.sentence() + " that has lost its rank 0" : "";
 }
 
 Status WriterLock::take(const std::string& path, std::chrono::milliseconds patience) {

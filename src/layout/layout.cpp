@@ -172,12 +172,12 @@ Result<std::unique_ptr<Layout>> make_plain(const FieldOptions&) {
 }
 
 constexpr std::array<LayoutEntry, 8> kLayouts = {{
-    {"claimed", "packed at the file's tail, claimed when bytes are ready; nobody waits",
+    {"claimed", "packed at the file's tail, claimed when bytes are ready; no rank waits",
      &make_plain<ClaimedLayout>},
     {"arena", "one run per rank, reserved from predicted sizes, packed as chunks become ready",
      &make_arena_layout},
     {"predictive",
-     "a slot per chunk, its predicted size times extra space (predictive:SPACE); nobody waits",
+     "a slot per chunk, its predicted size times extra space (predictive:SPACE); no rank waits",
      &make_predictive_layout},
     {"dense", "packed after all ranks have exchanged their sizes; waits for the slowest encoder",
      &make_plain<DenseLayout>},

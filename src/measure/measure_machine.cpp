@@ -51,7 +51,10 @@ Result<Trip> run_once(const Codec& codec, std::span<const std::byte> values) {
   Trip trip;
   const double start = thread_cpu_s();
   Buffer gathered = Buffer::copy_of(values);
-  if (!gathered.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+  if (!gathered.allocated()) {
+    return Status(Code::out_of_memory,
+                  fmt::format("no memory for a chunk of {} bytes", values.size()));
+  }
   Result<EncodedBytes> encoded = codec.encode(std::move(gathered));
   const double middle = thread_cpu_s();
   if (!encoded.ok()) return encoded.status();
@@ -371,7 +374,9 @@ class StorageBench {
   Result<StorageMeasurement> run() {
     const bool ready = piece_.allocated() && into_.allocated();
     TAILRACE_TRY(comm_.agree(
-        ready ? Status() : Status(Code::out_of_memory, "no memory for the pieces of a write")));
+        ready ? Status()
+              : Status(Code::out_of_memory,
+                       fmt::format("no memory for two buffers of {} bytes", plan_.piece_bytes))));
     fill_random(piece_.bytes(), static_cast<std::uint64_t>(comm_.rank()) + 1);
     std::memset(into_.data(), 1, into_.n_bytes());  // so that no page fault happens during a read
     const auto n_all = static_cast<std::uint64_t>(comm_.n_ranks());
@@ -633,7 +638,10 @@ Result<double> measure_copy(Comm& comm) {
   Buffer from(n_bytes);
   Buffer into(n_bytes);
   const bool ready = from.allocated() && into.allocated();
-  TAILRACE_TRY(comm.agree(ready ? Status() : Status(Code::out_of_memory, "no memory to copy")));
+  TAILRACE_TRY(
+      comm.agree(ready ? Status()
+                       : Status(Code::out_of_memory,
+                                fmt::format("no memory for two buffers of {} bytes", n_bytes))));
   std::memset(from.data(), 1, n_bytes);
   std::vector<double> seconds;
   for (std::size_t i = 0; i <= kLeastCalls; ++i) {

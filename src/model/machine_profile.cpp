@@ -67,8 +67,8 @@ std::string without_digits(std::string_view host) {
 void compare(std::vector<std::string>& sentences, std::string_view what, std::string_view measured,
              std::string_view here) {
   if (measured == here) return;
-  sentences.push_back(
-      fmt::format("{} was \"{}\" when it was measured, here it is \"{}\"", what, measured, here));
+  sentences.push_back(fmt::format("{} was \"{}\" when the profile was measured, but is \"{}\" here",
+                                  what, measured, here));
 }
 
 }  // namespace
@@ -427,10 +427,11 @@ Status check(const MachineProfile& profile) {
     for (const Roofline& roofline : model->rooflines()) {
       const double least = roofline.bytes_per_s(std::exp2(roofline.least_x));
       if (roofline.n_ranks == before || !(least > 0)) {
-        return Status(Code::corrupt,
-                      fmt::format("profile: roofline of {} ranks: must occur once and be above 0 "
-                                  "from its least size on",
-                                  roofline.n_ranks));
+        return Status(
+            Code::corrupt,
+            fmt::format("profile: roofline of {} ranks: must occur once, with a bandwidth > 0 "
+                        "from its least size on",
+                        roofline.n_ranks));
       }
       before = roofline.n_ranks;
     }

@@ -266,8 +266,9 @@ Status check(std::span<const BandwidthPoint> points) {
     if (point.n_ranks != points.front().n_ranks) {
       return Status(
           Code::invalid_argument,
-          fmt::format("roofline: points of {} and of {} ranks, must all have the same number",
-                      points.front().n_ranks, point.n_ranks));
+          fmt::format(
+              "roofline: points of {} and of {} ranks, all must have the same number of ranks",
+              points.front().n_ranks, point.n_ranks));
     }
   }
   return Status();
@@ -402,7 +403,10 @@ Result<MessageCosts> fit_messages(std::span<const MessagePoint> points, double o
   double wnt = 0;
   for (const MessagePoint& point : points) {
     if (!(point.seconds > 0) || !std::isfinite(point.seconds) || !(point.n_bytes >= 0)) {
-      return Status(Code::invalid_argument, "messages: a time must be above 0 and finite");
+      return Status(Code::invalid_argument,
+                    fmt::format("messages: {} bytes in {} s: the time must be positive and finite, "
+                                "the size >= 0",
+                                point.n_bytes, point.seconds));
     }
     if (point.kind != MessagePoint::Kind::message) continue;
     const double weight = 1 / (point.seconds * point.seconds);

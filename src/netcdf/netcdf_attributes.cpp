@@ -71,7 +71,9 @@ bool read_bytes(hid_t attribute, hid_t type, std::uint64_t n_bytes,
 }
 
 Result<ModelAttribute> read_one(hid_t object, const std::string& owner, const std::string& name) {
-  const auto corrupt = [&] { return hdf5_failure(Code::corrupt, what_of(owner, name)); };
+  const auto corrupt = [&] {
+    return hdf5_failure(Code::corrupt, what_of(owner, name) + " cannot be read");
+  };
   const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
   const Hdf5Id type(H5Aget_type(attribute.get()));
   const Hdf5Id space(H5Aget_space(attribute.get()));
@@ -246,7 +248,7 @@ std::vector<ModelAttribute> read_model_attributes(hid_t object, const std::strin
       attributes.push_back(std::move(*attribute));
       continue;
     }
-    remarks.push_back(attribute.status().message() + ": its value is left out");
+    remarks.push_back(attribute.status().message() + "; its value is left out");
     attributes.push_back({name, ModelType::other, 0, {}, {}});
   }
   return attributes;
@@ -256,23 +258,24 @@ Status write_model_attribute(hid_t object, const std::string& owner,
                              const ModelAttribute& attribute) {
   const std::string what = what_of(owner, attribute.name);
   if (attribute.type == ModelType::other) {
-    return Status(Code::unsupported,
-                  what + ": an attribute of this type can be kept, but not written");
+    return Status(Code::unsupported, what + ": attributes of this type cannot be written");
   }
   const StoredAttribute stored = stored_form(attribute);
   const char* const name = attribute.name.c_str();
   Hdf5Id made;
   if (H5Aexists(object, name) > 0) {
     made = open_same(object, name, stored);
-    if (!made.valid() && H5Adelete(object, name) < 0) return hdf5_failure(Code::internal, what);
+    if (!made.valid() && H5Adelete(object, name) < 0) {
+      return hdf5_failure(Code::internal, what + " cannot be replaced");
+    }
   }
   if (!made.valid()) {
     made = create_attribute(object, name, stored.file_type.get(), stored.space.get());
   }
-  if (!made.valid()) return hdf5_failure(Code::internal, what);
+  if (!made.valid()) return hdf5_failure(Code::internal, what + " cannot be created");
   if (attribute.n_values == 0) return Status();
   return H5Awrite(made.get(), stored.memory_type.get(), stored.values) < 0
-             ? hdf5_failure(Code::internal, what)
+             ? hdf5_failure(Code::internal, what + " cannot be written")
              : Status();
 }
 
@@ -289,7 +292,7 @@ Status change_model_attributes(hid_t object, const std::string& owner,
     const ModelAttribute* const later = find(next, old[i].name);
     if (old[i].type == ModelType::other && later != nullptr) continue;
     if (H5Aexists(object, old[i].name.c_str()) > 0 && H5Adelete(object, old[i].name.c_str()) < 0) {
-      return hdf5_failure(Code::internal, what_of(owner, old[i].name));
+      return hdf5_failure(Code::internal, what_of(owner, old[i].name) + " cannot be deleted");
     }
   }
   for (std::size_t i = 0; i < next.size(); ++i) {
@@ -317,7 +320,7 @@ Status flatten_wide_attributes(hid_t object, const std::string& owner,
     const Hdf5Id native = hdf5_memory_type(*model);
     if (!read_bytes(attribute.get(), native.get(), list.n_values * model_type_bytes(*model),
                     list.values)) {
-      return hdf5_failure(Code::corrupt, what_of(owner, name));
+      return hdf5_failure(Code::corrupt, what_of(owner, name) + " cannot be read");
     }
     TAILRACE_TRY(write_model_attribute(object, owner, list));
     lines.push_back(what_of(owner, name) +

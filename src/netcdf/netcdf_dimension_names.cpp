@@ -31,7 +31,7 @@ Result<std::vector<std::string>> read_texts(hid_t dataset, hid_t type, std::uint
   const std::size_t text_bytes = H5Tget_size(type);
   std::vector<char> bytes(n_texts * text_bytes);
   if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) {
-    return hdf5_failure(Code::corrupt, what_of(path));
+    return hdf5_failure(Code::corrupt, what_of(path) + " cannot be read");
   }
   const bool blanks = H5Tget_strpad(type) == H5T_STR_SPACEPAD;
   std::vector<std::string> texts;
@@ -94,7 +94,7 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
   for (const std::string& text : texts) pointers.push_back(text.c_str());
   if (!made.valid() || (!pointers.empty() && H5Dwrite(made.get(), text_type.get(), H5S_ALL, H5S_ALL,
                                                       H5P_DEFAULT, pointers.data()) < 0)) {
-    return hdf5_failure(Code::internal, what_of(path));
+    return hdf5_failure(Code::internal, what_of(path) + " cannot be converted to variable length");
   }
   const Hdf5Catalog no_catalog;  // Within one file references stay unchanged.
   Hdf5References references(file, no_catalog, file);
@@ -103,7 +103,7 @@ Status make_texts_variable(hid_t file, const std::string& path, std::vector<std:
   old.reset();
   if (H5Ldelete(file, path.c_str(), H5P_DEFAULT) < 0 ||
       H5Lmove(file, aside.c_str(), file, path.c_str(), H5P_DEFAULT, H5P_DEFAULT) < 0) {
-    return hdf5_failure(Code::internal, what_of(path));
+    return hdf5_failure(Code::internal, what_of(path) + " cannot be replaced");
   }
   TAILRACE_TRY(tie_scales(file, path, ties));
   return order_links(file, group, order);

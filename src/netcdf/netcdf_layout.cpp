@@ -160,7 +160,7 @@ Status LayoutOnHdf5::change_groups(const NetcdfModel& next) {
   // _nc3_strict promises a classic model; the library would enforce that for later writers.
   if (!is_classic(next) && H5Aexists(root.get(), "_nc3_strict") > 0 &&
       H5Adelete(root.get(), "_nc3_strict") < 0) {
-    return hdf5_failure(Code::internal, "attribute \"_nc3_strict\"");
+    return hdf5_failure(Code::internal, "attribute \"_nc3_strict\" cannot be deleted");
   }
   return Status();
 }
@@ -203,7 +203,7 @@ Status LayoutOnHdf5::move_datasets(const NetcdfModel& next, std::vector<std::str
   std::vector<std::pair<std::size_t, std::string>> aside;
   const auto move = [&](const std::string& from, const std::string& to) {
     return H5Lmove(hdf5(), from.c_str(), hdf5(), to.c_str(), H5P_DEFAULT, H5P_DEFAULT) < 0
-               ? hdf5_failure(Code::internal, "moving \"" + from + "\" to \"" + to + "\"")
+               ? hdf5_failure(Code::internal, "\"" + from + "\" cannot be moved to \"" + to + "\"")
                : Status();
   };
   for (std::size_t v = 0; v < next.variables.size(); ++v) {
@@ -231,7 +231,8 @@ Status LayoutOnHdf5::grow_dataset(const ModelVariable& variable) {
   const Hdf5Id space(H5Dget_space(dataset.get()));
   std::vector<hsize_t> now(variable.dimensions.size());
   if (H5Sget_simple_extent_ndims(space.get()) != static_cast<int>(now.size())) {
-    return hdf5_failure(Code::internal, what);
+    return hdf5_failure(Code::internal, what + ": expected a dataset of " +
+                                            std::to_string(now.size()) + " dimensions");
   }
   H5Sget_simple_extent_dims(space.get(), now.data(), nullptr);
   Shape extents(now.begin(), now.end());
@@ -350,7 +351,7 @@ Status LayoutOnHdf5::create_variable(std::size_t v, const ModelStorage& storage)
   }
   const ModelVariable& variable = model_.variables[v];
   const std::string what = "variable \"" + model_.path_of(variable) + "\"";
-  if (has_dataset_[v]) return Status(Code::already_exists, what + " has a dataset already");
+  if (has_dataset_[v]) return Status(Code::already_exists, what + " already has a dataset");
   if (variable.type == ModelType::text && !storage.filters.empty()) {
     return Status(Code::unsupported,
                   what + ": strings are stored outside the chunks and cannot be compressed");

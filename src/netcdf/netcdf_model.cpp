@@ -223,7 +223,7 @@ Status check_attribute(const std::string& what, const ModelAttribute& attribute)
     return wrong(what, "this name is reserved by netCDF-4");
   }
   if (attribute.type == ModelType::other) {
-    return Status(Code::unsupported, what + ": this type can be kept, but not written");
+    return Status(Code::unsupported, what + ": attributes of this type cannot be written");
   }
   const bool texts = attribute.type == ModelType::text;
   const std::uint64_t element_bytes = model_type_bytes(attribute.type);
@@ -262,7 +262,7 @@ Status check_first_name(const std::string& what, const NetcdfModel& model, std::
   const std::string& first = model.groups[group].first_path;
   if (first.empty()) return Status();
   return wrong(what, "\"" + model.groups[group].path + "\" is another name of group \"" + first +
-                         "\"; use that name to define and change members and attributes");
+                         "\"; use \"" + first + "\" to define and change members and attributes");
 }
 
 Status check_groups(const NetcdfModel& model, const NetcdfModel* old) {
@@ -407,7 +407,7 @@ Status check_variables(const NetcdfModel& model, const NetcdfModel* old, NameSpa
       return wrong(what, "names that begin with \"_nc4_non_coord_\" are reserved by netCDF-4");
     }
     if (before == nullptr && variable.type == ModelType::other) {
-      return Status(Code::unsupported, what + ": this type can be kept, but not written");
+      return Status(Code::unsupported, what + ": variables of this type cannot be written");
     }
   }
   return Status();

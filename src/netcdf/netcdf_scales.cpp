@@ -78,7 +78,8 @@ Result<hid_t> OpenDatasets::find(hid_t file, std::size_t variable, const std::st
   const auto found = open_.find(variable);
   if (found != open_.end()) return found->second.get();
   Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::internal, "dataset \"" + path + "\"");
+  if (!dataset.valid())
+    return hdf5_failure(Code::internal, "dataset \"" + path + "\" cannot be opened");
   const hid_t id = dataset.get();
   add(variable, std::move(dataset));
   return id;
@@ -118,7 +119,7 @@ Status NetcdfScales::release(const NetcdfModel& model, std::size_t dimension) {
   if (scale.path.empty()) return Status();
   const std::string what = what_of(model.dimensions[dimension]);
   const Hdf5Id dataset = open_dataset(file_, scale.path);
-  if (!dataset.valid()) return hdf5_failure(Code::internal, what);
+  if (!dataset.valid()) return hdf5_failure(Code::internal, what + ": its scale cannot be opened");
   for (std::size_t v = 0; v < attached_.size(); ++v) {
     const ModelVariable& variable = model.variables[v];
     for (std::size_t d = 0; d < variable.dimensions.size(); ++d) {
@@ -131,18 +132,20 @@ Status NetcdfScales::release(const NetcdfModel& model, std::size_t dimension) {
       const auto index = static_cast<unsigned>(d);
       if (H5DSis_attached(user.get(), dataset.get(), index) > 0 &&
           H5DSdetach_scale(user.get(), dataset.get(), index) < 0) {
-        return hdf5_failure(Code::internal, what + " of \"" + variable.dataset_path + "\"");
+        return hdf5_failure(Code::internal, what + ": its scale cannot be detached from \"" +
+                                                variable.dataset_path + "\"");
       }
     }
   }
   if (scale.placeholder) {
     if (H5Ldelete(file_, scale.path.c_str(), H5P_DEFAULT) < 0) {
-      return hdf5_failure(Code::internal, what);
+      return hdf5_failure(Code::internal, what + ": its scale cannot be deleted");
     }
   } else {
     for (const char* name : {"CLASS", "NAME", "REFERENCE_LIST", "_Netcdf4Dimid"}) {
       if (H5Aexists(dataset.get(), name) > 0 && H5Adelete(dataset.get(), name) < 0) {
-        return hdf5_failure(Code::internal, what);
+        return hdf5_failure(Code::internal,
+                            what + ": attribute \"" + name + "\" of its scale cannot be deleted");
       }
     }
   }
@@ -165,7 +168,7 @@ Status NetcdfScales::make_scale(const NetcdfModel& model, std::size_t dimension,
       variable ? open_dataset(file_, path) : create_placeholder(file_, path, wanted);
   const std::string name = variable ? wanted.name : placeholder_text(wanted.length);
   if (!dataset.valid() || H5DSset_scale(dataset.get(), name.c_str()) < 0) {
-    return hdf5_failure(Code::internal, what_of(wanted));
+    return hdf5_failure(Code::internal, what_of(wanted) + ": its scale cannot be created");
   }
   scale.path = path;
   scale.placeholder = !variable;
@@ -179,7 +182,8 @@ Status NetcdfScales::grow_placeholder(const NetcdfModel& model, std::size_t dime
   if (!scale.placeholder || scale.length >= length) return Status();
   const Hdf5Id dataset = open_dataset(file_, scale.path);
   if (H5Dset_extent(dataset.get(), &length) < 0) {
-    return hdf5_failure(Code::internal, what_of(model.dimensions[dimension]));
+    return hdf5_failure(Code::internal,
+                        what_of(model.dimensions[dimension]) + ": its scale cannot be extended");
   }
   scale.length = length;
   return Status();

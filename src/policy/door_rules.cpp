@@ -139,8 +139,8 @@ Status check_door(const GlobOptions& options) {
   TAILRACE_TRY(check_door(options.file, options.file.door));
   for (const auto& [pattern, text] : options.variable_options) {
     FieldOptions own;
-    TAILRACE_TRY(apply_field_options(text, own).within(pattern));
-    TAILRACE_TRY(check_door(own, options.file.door).within(pattern));
+    TAILRACE_TRY(apply_field_options(text, own).within("options of \"" + pattern + "\""));
+    TAILRACE_TRY(check_door(own, options.file.door).within("options of \"" + pattern + "\""));
   }
   return Status();
 }

@@ -100,7 +100,7 @@ Status Reader::open_index(std::span<const std::size_t> datasets) {
 Status Reader::read(std::size_t number, const Slab& slab, std::span<std::byte> values,
                     double abs_bound) {
   if (!(abs_bound >= 0)) {
-    return Status(Code::invalid_argument, "the bound is negative or NaN, must be >= 0");
+    return Status(Code::invalid_argument, "the bound is negative or NaN, expected >= 0");
   }
   std::uint64_t n_bytes = 0;
   TAILRACE_TRY(check_slab_of(number, slab, n_bytes));
@@ -211,8 +211,8 @@ Status Reader::check_request(const ReadRequest& request) const {
   std::uint64_t n_bytes = 0;
   TAILRACE_TRY(check_slab_of(request.dataset, request.slab, n_bytes));
   if (n_bytes == 0 || request.values != nullptr) return Status();
-  return Status(Code::invalid_argument, dataset_text(request.dataset) + ": slab " +
-                                            slab_text(request.slab) + " has no buffer");
+  return Status(Code::invalid_argument, dataset_text(request.dataset) + ": the buffer for slab " +
+                                            slab_text(request.slab) + " is NULL");
 }
 
 bool Reader::by_chunks(std::size_t number) const {

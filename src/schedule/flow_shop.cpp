@@ -25,7 +25,8 @@ constexpr std::array<SchedulerEntry, 7> registry = {{
     {Scheduler::generation_list, "generation-list", "the order given"},
     {Scheduler::generation_list_bf, "generation-list+bf", "the order given, backfilling"},
     {Scheduler::one_list_greedy, "one-list-greedy", "each job where it lengthens the plan least"},
-    {Scheduler::two_lists_greedy, "two-lists-greedy", "the same, encodes and writes apart: O(n^4)"},
+    {Scheduler::two_lists_greedy, "two-lists-greedy",
+     "like one-list-greedy, but orders encodes and writes separately: O(n^4)"},
     {Scheduler::search, "search", "Tailrace's own: local search from the best of these"},
 }};
 
@@ -75,7 +76,7 @@ Status check_lane(std::vector<Occupied> occupied, std::string_view lane, double 
   for (std::size_t i = 1; i < occupied.size(); ++i) {
     if (occupied[i].start_s < occupied[i - 1].end_s - slack_s) {
       return Status(Code::internal, std::string(lane) + " lane: " + text_of(occupied[i - 1]) +
-                                        " collides with " + text_of(occupied[i]));
+                                        " overlaps " + text_of(occupied[i]));
     }
   }
   return {};

@@ -315,7 +315,8 @@ void TileReader::begin_group(std::size_t field_index, const ChunkTiles& tiles, c
     scratch_field_ = field_index;
     const std::uint64_t memory_bytes = std::max(stored_bytes, std::min(n_bytes, bytes_max_));
     if (!make_room(memory_bytes))
-      return Status(Code::out_of_memory, "not enough memory for a buffer");
+      return Status(Code::out_of_memory,
+                    "not enough memory for a buffer of " + std::to_string(memory_bytes) + " bytes");
     return scratch_->fill(*input_, field_index, tiles.stored_chunk(),
                           {values_.data(), memory_bytes});
   });

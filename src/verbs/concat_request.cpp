@@ -87,22 +87,23 @@ Status apply_codec(const ConcatArguments& words, ConcatRequest& request) {
 Status check_together(const ConcatArguments& words, const FileOptions& options) {
   const auto refuse = [](const char* text) { return Status(Code::invalid_argument, text); };
   if (words.append && options.replace) {
-    return refuse("--append adds to the output, --force replaces it: say one of them");
+    return refuse("--append adds to the output and --force replaces it; choose one");
   }
   if (words.append && words.resume) {
-    return refuse("--append cannot be resumed: a killed one has left the output as it was");
+    return refuse(
+        "--append cannot be combined with --resume: a killed append leaves the output unchanged");
   }
   if (words.contiguous && !words.plain_below.empty()) {
     return refuse(
-        "--contiguous stores all datasets plain, --plain-below only "
-        "some: say one");
+        "--contiguous stores all datasets contiguous and --plain-below only small ones; "
+        "choose one");
   }
   const bool shapes_chunks = !words.chunk.empty() || words.level || words.dedup ||
                              (words.codec != "keep" && words.codec != plain_codec);
   if (words.contiguous && shapes_chunks) {
     return refuse(
-        "--contiguous leaves no chunks for --chunk, --codec, --level "
-        "and --dedup to work on");
+        "--contiguous cannot be combined with --chunk, --codec, --level or --dedup: contiguous "
+        "datasets have no chunks");
   }
   if (words.on_error != "stop" && words.on_error != "skip") {
     return Status(Code::invalid_argument,
@@ -121,7 +122,8 @@ Status check_together(const ConcatArguments& words, const FileOptions& options) 
   }
   TAILRACE_TRY(check_door(options, Door::concat));
   if (words.dedup && wants_front(words)) {
-    return refuse("--layout front copies chunks one by one: --dedup would be lost");
+    return refuse(
+        "--layout front cannot be combined with --dedup: it stores every chunk separately");
   }
   return Status();
 }

@@ -66,7 +66,8 @@ Status check_chunk(const StoredDataset& field, const KeyValue& entry) {
     fits = (*trial.chunk_shape)[d] <= field.limit(d);
   }
   return fits ? Status()
-              : Status(Code::invalid_argument, "the chunk shape does not fit the shape " +
+              : Status(Code::invalid_argument, "chunk shape " + shape_text(*trial.chunk_shape) +
+                                                   " does not fit the shape " +
                                                    shape_text(element_shape(field.shape)));
 }
 
@@ -106,7 +107,10 @@ Result<bool> pays(InputFile& input, std::size_t field_index) {
     const std::uint64_t part = i * n_parts / n_looked_at;
     const Box box = shortened(parts.clipped_box(there ? (*there)[part] : part));
     Buffer values(box.n_elements());
-    if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a sample");
+    if (!values.allocated()) {
+      return Status(Code::out_of_memory, "not enough memory for a sample of " +
+                                             std::to_string(box.n_elements()) + " bytes");
+    }
     TAILRACE_TRY(input.read(field_index, box, values.bytes()));
     CodecRequest request{std::string(kExactCodec), {}, DType::u8, box.count};
     request.element_bytes = field.shape.back();

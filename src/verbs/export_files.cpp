@@ -109,9 +109,11 @@ Result<Slab> slab_of(const StoredDataset& dataset, const std::string& text) {
     const std::uint64_t start = range.start.value_or(0);
     const std::uint64_t end = range.end.value_or(shape[d]);
     if (start > end || end > shape[d]) {
-      return Status(Code::bad_coverage,
-                    fmt::format("--slab {}: {}:{} exceeds the extent {} of dataset \"{}\"", text,
-                                start, end, shape[d], dataset.path));
+      return Status(
+          Code::bad_coverage,
+          fmt::format(
+              "--slab {}: range {}:{} must be ascending and end at {} at most, in dataset \"{}\"",
+              text, start, end, shape[d], dataset.path));
     }
     slab.start.push_back(start);
     slab.count.push_back(start == end ? 0 : (end - start - 1) / range.step + 1);
@@ -550,7 +552,7 @@ class PartExport {
   static Status not_numbers(const std::string& path) {
     return Status(
         Code::unsupported,
-        fmt::format("dataset \"{}\": a part can be exported only of numbers and texts", path));
+        fmt::format("dataset \"{}\": only numbers and texts can be exported in part", path));
   }
 
   /// Type with which the values are read and written.

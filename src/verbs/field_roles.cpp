@@ -19,7 +19,8 @@ Result<std::vector<RoleVerdict>> find_roles(InputFile& input) {
     StatedObject found;
     found.path = path;
     TAILRACE_TAKE(found.attributes,
-                  input.attributes_of(path, states_role).within("--roles off does not need it"));
+                  input.attributes_of(path, states_role)
+                      .within("cannot find the role of a field (--roles off skips this)"));
     return found;
   };
   bool has_root = false;

@@ -79,7 +79,7 @@ std::string Quantization::text() const {
   std::string what;
   if (kept == Kept::bits) what = fmt::format("{} bits of the mantissa", n_kept);
   if (kept == Kept::digits) what = fmt::format("{} significant digits", n_kept);
-  if (kept == Kept::decimals) what = fmt::format("{} digits behind the point", n_kept);
+  if (kept == Kept::decimals) what = fmt::format("{} digits after the decimal point", n_kept);
   if (!algorithm.empty()) what = algorithm + ", " + what;
   return implementation.empty() ? what : fmt::format("{} ({})", what, implementation);
 }

@@ -21,7 +21,8 @@ Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileO
   options.plugin_path = like.plugin_path;
   options.sync = like.sync;
   // options.replace is false: an existing file of the new name is not ours.
-  const std::string what = "\"" + path + "\" is whole; laying its metadata in front of it";
+  const std::string what =
+      "\"" + path + "\" is complete, but its metadata cannot be moved to the front";
   TAILRACE_TRY(repack(ranks, request).status().within(what));
   Status named;
   if (ranks.is_root()) named = give_name(request.output, file, AtName::replaced, like.sync);

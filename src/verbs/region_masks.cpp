@@ -29,7 +29,8 @@ class FileMask final : public RegionMask {
     const std::uint64_t n_own = own.n_elements();
     Buffer values(n_own * mask.value_bytes());
     if (!values.allocated())
-      return Status(Code::out_of_memory, "not enough memory for a part of a mask");
+      return Status(Code::out_of_memory, "mask \"" + mask.path + "\": not enough memory for " +
+                                             std::to_string(n_own * mask.value_bytes()) + " bytes");
     TAILRACE_TRY(read_values(own, values.bytes()).within("mask \"" + mask.path + "\""));
     visit_dtype(*mask.dtype, [&]<class T>() {
       const auto* numbers = reinterpret_cast<const T*>(values.data());

@@ -415,7 +415,8 @@ Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned
     const DealtField dealt{tiles.grid().n_chunks(), field.raw_bytes()};
     Buffer values(n_elements(tiles.grid().chunk_shape) * dtype_bytes(field.dtype));
     if (!values.allocated())
-      return Status(Code::out_of_memory, "not enough memory to read a chunk");
+      return Status(Code::out_of_memory,
+                    "not enough memory to read a chunk of " + shape_text(tiles.grid().chunk_shape));
     for (const ChunkRun& run : deal_chunks({&dealt, 1}, comm_.rank(), comm_.n_ranks())) {
       for (std::uint64_t chunk = run.first; chunk < run.end; ++chunk) {
         const Box box = tiles.grid().clipped_box(chunk);
@@ -478,9 +479,10 @@ Status Repack::settle_masks(std::vector<PlannedField>& plan) {
     for (const RegionGuard& region : regions) {
       if (region.mask.empty()) continue;
       if (has_mask(plan, region.mask)) continue;
-      return Status(Code::invalid_argument,
-                    fmt::format("{}: guard=region={}: the output must contain {} unchanged",
-                                field.name(), region_text(region), region.mask));
+      return Status(
+          Code::invalid_argument,
+          fmt::format("{}: guard=region={}: the output must contain the mask \"{}\" unchanged",
+                      field.name(), region_text(region), region.mask));
     }
   }
   return Status();
@@ -580,7 +582,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   }
   if (n_less_guarded_ > kLessGuardedNamed) {
     report_.remarks.push_back(
-        fmt::format("the guards of {} are also recorded in part only",
+        fmt::format("the guards of {} are also recorded only in part",
                     counted(n_less_guarded_ - kLessGuardedNamed, "more dataset")));
   }
   // Drop the note if it would apply to no dataset.
@@ -717,7 +719,8 @@ Status Repack::write_in_headers(Hdf5File& output) {
     if (!field.in_header || whole.n_elements() == 0) continue;
     Buffer values(field.raw_bytes());
     if (!values.allocated())
-      return Status(Code::out_of_memory, field.name() + ": not enough memory");
+      return Status(Code::out_of_memory, field.name() + ": not enough memory for " +
+                                             std::to_string(field.raw_bytes()) + " bytes");
     TAILRACE_TRY(input_->read(planned.input_index, whole, values.bytes()).within(field.name()));
     TAILRACE_TRY(write_dataset_values(output.hdf5_id(), field.path, Slab::of(whole), field.dtype,
                                       false, values.bytes()));

@@ -233,7 +233,8 @@ Result<ComponentBound> parse_component_field(const std::string& text) {
                                        "component:NAME:bound=MODE=VALUE")
                     .within(where));
   if (components.size() == 1) return components.front();
-  return Status(Code::invalid_argument, where + ": expected one bound=");
+  return Status(Code::invalid_argument,
+                where + ": expected one bound=, found " + std::to_string(components.size()));
 }
 
 /// Check that each entry matches a component of a field that is written.

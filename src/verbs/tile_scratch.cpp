@@ -85,7 +85,10 @@ Status reserve(int descriptor, std::uint64_t n_bytes, std::uint64_t spared_bytes
   const std::uint64_t free_bytes = std::uint64_t{facts.f_bavail} * facts.f_frsize;
   constexpr std::uint64_t most = std::numeric_limits<off_t>::max();
   if (n_bytes > most || n_bytes > free_bytes || spared_bytes > free_bytes - n_bytes) {
-    return Status(Code::no_space, "a scratch file: not enough free space");
+    return Status(Code::no_space, "a scratch file needs " + std::to_string(n_bytes) +
+                                      " bytes and must leave " + std::to_string(spared_bytes) +
+                                      " free, but only " + std::to_string(free_bytes) +
+                                      " are free");
   }
   const FileLimitScope scope;
   // Do not fall back to writing: without preallocation, no scratch file is used.

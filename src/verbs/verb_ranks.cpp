@@ -24,7 +24,7 @@ namespace {
 Result<std::string> whole_text(const std::string& path) {
   if (path == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
   if (is_directory(path)) {
-    return Status(Code::invalid_argument, "the list " + path + " is a folder");
+    return Status(Code::invalid_argument, "the list " + path + " must be a text file, is a folder");
   }
   errno = 0;
   std::ifstream stream(path, std::ios::binary);

@@ -564,9 +564,9 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     resolve_regions(compressed, task, pairing.problems);
     TAILRACE_TRY(find_unwritten(original, compressed, task, pairing.problems));
     if (recorded[t].guards_unknown.empty()) continue;
-    pairing.problems.push_back(
-        fmt::format("field \"{}\": its attribute {} has no guards that can be checked: {}",
-                    task.path, kGuardAttribute, recorded[t].guards_unknown));
+    pairing.problems.push_back(fmt::format(
+        "field \"{}\": the guards in attribute {} cannot be parsed and are not checked: {}",
+        task.path, kGuardAttribute, recorded[t].guards_unknown));
   }
   return pairing;
 }

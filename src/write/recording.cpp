@@ -68,7 +68,7 @@ Result<RecordedRankIteration> parse_iteration(const Json& json) {
   TAILRACE_TAKE(const auto chunks, parse_rows(json, "chunks", 4));
   for (const std::vector<double>& chunk : chunks) {
     // A double cannot count single bytes beyond 2^53.
-    if (!(chunk[0] < 0x1p53 && chunk[1] < 0x1p53)) return corrupt("a chunk of 2^53 bytes or more");
+    if (!(chunk[0] < 0x1p53 && chunk[1] < 0x1p53)) return corrupt("a chunk has 2^53 bytes or more");
     iteration.raw_bytes.push_back(static_cast<std::uint64_t>(chunk[0]));
     iteration.encoded_bytes.push_back(static_cast<std::uint64_t>(chunk[1]));
     iteration.seen.jobs.push_back({chunk[2], chunk[3]});

@@ -85,8 +85,8 @@ Status WaitingSteps::put(const Place& place, const Box& box, const std::byte* va
     run.step_bytes = place.step_bytes;
     run.values = Buffer(run.n_places * run.step_bytes);
     if (!run.values.allocated()) {
-      return Status(Code::out_of_memory,
-                    "no memory to keep a box of " + std::to_string(run.n_places) + " steps");
+      return Status(Code::out_of_memory, "no memory for " + std::to_string(run.n_places) +
+                                             " steps of box " + box_text(box));
     }
     runs_.push_back(std::move(run));
     held_bytes_ += bytes_held_by(runs_.back());

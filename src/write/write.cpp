@@ -114,10 +114,11 @@ void Writer::share_within_node() {
   if (made.ok()) {
     shared_ = std::move(*made);
   } else if (comm_->is_root()) {
-    remarks_.push_back((options_.node_writes
-                            ? "writers=node: each rank writes its own chunks: "
-                            : "writers=balanced: each rank writes its own chunks: ") +
-                       made.status().message());
+    remarks_.push_back(
+        (options_.node_writes
+             ? "writers=node is not possible, each rank writes its own chunks: "
+             : "writers=balanced is not possible, each rank writes its own chunks: ") +
+        made.status().message());
   }
 }
 
@@ -132,7 +133,7 @@ void Writer::on_log(LogCallback callback) {
 
 Result<StepReport> Writer::end_recorded_step() {
   if (!output_.broken().ok()) return output_.broken();
-  if (closed_) return Status(Code::invalid_argument, "the file is closed");
+  if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed");
   const FineTimers fine;
   try {
     if (spare_.empty()) {
@@ -730,11 +731,11 @@ void Writer::forget_step(bool failed) {
 
 Status Writer::usable() const {
   if (!output_.broken().ok()) return output_.broken();
-  return closed_ ? Status(Code::invalid_argument, "the file is closed") : Status();
+  return closed_ ? Status(Code::invalid_argument, "\"" + path_ + "\" is closed") : Status();
 }
 
 Status Writer::close() {
-  if (closed_) return Status(Code::invalid_argument, "the file is closed already");
+  if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed already");
   Status ended = output_.broken();
   if (ended.ok()) {
     const bool never_committed = !output_.in_place() && !output_.pending();

@@ -107,7 +107,7 @@ Result<std::optional<StepReport>> Writer::complete_flight(const RankNumbers& alo
 
 Result<std::optional<StepReport>> Writer::complete_last_step() {
   if (!output_.broken().ok()) return output_.broken();
-  if (closed_) return Status(Code::invalid_argument, "the file is closed");
+  if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed");
   try {
     Result<std::optional<StepReport>> report = complete_flight({});
     if (!report.ok()) forget_step(true);

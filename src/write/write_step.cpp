@@ -107,8 +107,8 @@ Status StepRecord::put(std::size_t number, const Box& box, const void* values, b
     record->copy =
         Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(its.definition.dtype)});
     if (!record->copy.allocated()) {
-      return note(
-          Status(Code::out_of_memory, "no memory to copy a box of " + its.definition.name()));
+      return note(Status(Code::out_of_memory,
+                         its.definition.name() + ": no memory to copy box " + box_text(box)));
     }
     record->values = record->copy.data();
   }

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
-"""The crash campaign: every writer's output, crashed in every way, read by stock HDF5.
+"""Crash campaign: crashes the output of every writer, and reads the remains by stock HDF5.
 
   campaign.py crashes [--seconds S] [--jobs PATTERN...] [--limit N] [--every K] [--seed N]
   campaign.py faults  [--seconds S] [--jobs PATTERN...] [--most N] [--seed N]
 
-Each job (jobs.py) runs once under the recorder (recorder.c). "crashes" rebuilds the states in which
-a kill or a power loss can leave its files (disk.py), N at most for each moment and class, and has
-each judged before and after `tailrace recover --apply` (campaign_judge.cpp). "faults" runs the job
-again and again, with one call made to fail, or a rank killed or stopped before it. Whatever breaks
-a promise (docs/reliability.md) is told as a line that repeats it, its files are kept, and the exit
-status is 1. The seed is printed; the same seed, jobs and limit make the same choices.
+Each job (jobs.py) runs once under the recorder (recorder.c).
+
+"crashes" rebuilds the states in which a kill or a power loss can leave the job's files (disk.py).
+It rebuilds at most N for each moment and class. campaign_judge.cpp reads each state before and
+after `tailrace recover --apply`.
+
+"faults" runs the job once for each fault: a call fails, or a rank is killed or stopped before the
+call.
+
+Each broken promise (docs/reliability.md) prints a line that says how to repeat it. Its files are
+kept, and the exit status is 1. The seed is printed. A run with the same seed, jobs and limit makes
+the same choices.
 """
 
 import argparse
@@ -33,7 +39,7 @@ ENDS_WITHIN_S = 10
 
 
 class Seen:
-    """What the judge said of one state."""
+    """The judge's answer about one state."""
 
     def __init__(self, lines):
         self.before = self.after = "absent"
@@ -62,7 +68,7 @@ class Seen:
 
 
 class Judge:
-    """campaign_judge, given states in a folder of its own."""
+    """A process of campaign_judge, which reads states from a folder of its own."""
 
     def __init__(self, programs, folder):
         self.folder = folder
@@ -72,7 +78,7 @@ class Judge:
         self.n = 0
 
     def ask(self, state, name, context, recovers=True):
-        """Hand a state over; `context` comes back with the answer."""
+        """Submit a state; `context` is returned with the answer."""
         self.n += 1
         folder = self.folder / str(self.n)
         folder.mkdir(parents=True)
@@ -92,7 +98,9 @@ class Judge:
         return Seen(lines), context
 
     def all(self, states):
-        """The answers to an iterable of (state, name, context, recovers), a few under way."""
+        """Yield the answers to an iterable of (state, name, context, recovers).
+
+        At most four states are submitted at a time."""
         for state in states:
             self.ask(*state)
             if len(self.waiting) > 3:
@@ -102,13 +110,15 @@ class Judge:
 
 
 def is_promised(job, kind):
-    """Whether a loss breaks a promise: a write in place can be torn where it has no journal; what
-    crosses a border of pages, where a kill cuts, has one."""
+    """Return True if the job promises that it loses nothing in states of this kind.
+
+    Without a journal, a power loss may tear a write in place. A kill can cut a write only between
+    two pages, and writes in place that cross pages have a journal."""
     return kind in ("kill", "cut") or job.synced and (job.journal or kind != "torn")
 
 
 def broken_promise(job, kind, committed, seen):
-    """What a state breaks of what was promised: a sentence, or ""."""
+    """Return a sentence that says which promise the state breaks, or ""."""
     expected = job.expectation
     promised = is_promised(job, kind)
     after = expected.damage(seen.after, committed)
@@ -179,7 +189,9 @@ class Campaign:
                 yield job
 
     def record(self, job, folder, fault=""):
-        """Run a job in a fresh folder: (what was there before, calls, its end, files it left)."""
+        """Run a job in a fresh folder.
+
+        Return (files before the run, calls, completed process, files after the run, seconds)."""
         jobs.fresh(folder)
         job.prepare(self.programs, folder)
         out, log = folder / "out", folder / "log"
@@ -257,8 +269,8 @@ class Campaign:
                 print(f"no time for {job.name}", flush=True)
                 continue
             debris = self.crash(job) or []
-            # A concatenation is gone on with, of the very inputs; recovery changes files, so it is
-            # crashed, too.
+            # An unfinished concatenation is resumed, with the same inputs. Recovery changes files,
+            # so it is crashed, too.
             if isinstance(job, jobs.Command) and job.keeps_partial:
                 for committed, state in self.random.sample(debris, min(self.arguments.again,
                                                                        len(debris))):
@@ -269,7 +281,7 @@ class Campaign:
                     self.crash(jobs.Recover(f"recover: {job.name}", job, committed, state))
 
     def resume(self, job, committed, state):
-        """--resume of an unfinished concatenation ends in the same file as one that ran through."""
+        """Check that --resume of an unfinished concatenation writes the file of a whole run."""
         folder = self.folder / "job"
         shutil.rmtree(folder / "out")
         (folder / "out").mkdir()
@@ -291,8 +303,9 @@ class Campaign:
               "l": ("5",), "u": ("5", "13"), "p": ("11", "11s"), "x": ("12",), "a": ("12", "12s")}
 
     def faults_of(self, job, calls):
-        """(class, number of the call on its rank, action, rank, sticky, kind, key) of all there
-        are. Those of one key are much the same: the calls stand in one place of the programs."""
+        """Yield (class, number of the call on its rank, action, rank, sticky, kind, key).
+
+        Faults of one key are much alike: their calls are in one place of the programs."""
         counts = collections.Counter()
         for call in calls:
             if call.group == "note":
@@ -312,7 +325,7 @@ class Campaign:
                 yield call.group, number, action.rstrip("s"), rank, sticky, call.kind, key
 
     def continue_stopped(self, log, ended):
-        """Let a rank that stopped itself stand still for five seconds."""
+        """Continue a rank that stopped itself, after five seconds."""
         while not ended.wait(0.1):
             calls = disk.read_log(log) if log.exists() else []
             stopped = [call.pid for call in calls if call.kind == "z"]
@@ -322,7 +335,7 @@ class Campaign:
                 return
 
     def fault(self, job, group, number, action, rank, sticky, kind, again=False):
-        """Run a job with this fault and judge what it says and leaves. What became of it."""
+        """Run a job with this fault, and judge its messages and files. Return the outcome."""
         folder = self.folder / "job"
         fault = f"{group}:{number}:{action}:{rank}:{sticky}"
         what = f"{job.name} CAMPAIGN_FAULT={fault} (kind {kind})"
@@ -343,8 +356,8 @@ class Campaign:
         if done.returncode == 0 and not job.marks:
             committed = 1
         problem = ""
-        # A program on PnetCDF gets a number, one on HDF5 an error stack; the library says its
-        # reason besides, and once more where MPI_Finalize closes what the program leaves open.
+        # PnetCDF programs get an error number, HDF5 programs an error stack. The library also
+        # prints its reason, and once more if MPI_Finalize closes a file that the program left open.
         own = ["campaign error:"] + ["tailrace"] * (not job.is_program)
         said = [line for line in done.stderr.splitlines() if line.startswith(tuple(own))]
         hit = {c.kind for c in calls if str(c.error) == action and c.group == group}
@@ -374,7 +387,7 @@ class Campaign:
                     self.breaks(f"{job.name}: the job itself: {done and done.stderr}", left)
                 plan += [(job, *fault) for fault in sorted(self.faults_of(job, calls))]
         self.random.shuffle(plan)
-        # Every place in the programs once, with each errno and each choice of ranks; then the rest.
+        # First each place in the programs, once with each errno and choice of ranks; then the rest.
         first = {}
         for number, point in enumerate(plan):
             first.setdefault(point[-1], number)
@@ -387,7 +400,7 @@ class Campaign:
                 break
             covered.add(key)
             outcome = self.fault(job, *fault)
-            if outcome == "too long":    # Twice: once may be a busy machine.
+            if outcome == "too long":    # Try again: the machine may have been busy.
                 outcome = self.fault(job, *fault, again=True)
             tally[f"{fault[0]} {fault[2]}: {outcome}"] += 1
         for name, count in sorted(tally.items()):

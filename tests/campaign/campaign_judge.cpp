@@ -1,13 +1,21 @@
-// Reads files as a crash leaves them, with stock HDF5 and nothing of ours, before and after
-// `tailrace recover --apply`: thousands a second, each in a process of its own.
+// Reads files that a crash has left, before and after `tailrace recover --apply`. Only stock HDF5
+// reads them. It judges thousands of files a second, each in a process of its own.
 //
 //   campaign_judge < lines "FOLDER NAME"     ("- FOLDER NAME": recovery is not run)
 //
-// For each line: "before" and "after" (unless "-"), each followed by lines "D path shape crc32" for
-// the datasets of FOLDER/NAME that can be read through, "B path" for those that cannot, "F" if the
-// file does not open, "N" if it is not there; between them "R whole|repairable|absent|damaged" and
-// what recovery found ("T sentence"), or "E code text"; "L name" for what lies in the folder then.
-// Last comes "end STATUS", the judge's wait status: 0, unless reading crashed or took 20 s.
+// Output for each line of input:
+//
+//   before                 State of FOLDER/NAME as the crash left it, by these lines:
+//     D path shape crc32   A dataset that can be read.
+//     B path               A dataset that cannot be read.
+//     F                    The file does not open.
+//     N                    The file does not exist.
+//   R whole|repairable|absent|damaged   Recovery's verdict, unless "-" was given.
+//   T sentence             A finding of recovery.
+//   E code text            Recovery's error, instead of R and T.
+//   after                  State of FOLDER/NAME after recovery, unless "-" was given.
+//   L name                 A file in FOLDER.
+//   end STATUS             Wait status of the reading process: 0, unless it crashed or took 20 s.
 
 #include <hdf5.h>
 #include <sys/wait.h>
@@ -29,7 +37,7 @@ namespace {
 
 using tailrace::Hdf5Id;
 
-/// Print one dataset: its extents and the sum over its values in native order, if it can be read.
+/// Print a dataset's extents and the CRC-32 of its values in native byte order, or "B" on failure.
 void read_dataset(hid_t file, const char* path) {
   const Hdf5Id dataset(H5Dopen2(file, path, H5P_DEFAULT));
   const Hdf5Id space(dataset.valid() ? H5Dget_space(dataset.get()) : -1);
@@ -91,7 +99,7 @@ void judge(const std::string& folder, const std::string& path, bool recovers) {
 }  // namespace
 
 int main() {
-  H5open();  // Once, and not in every child.
+  H5open();  // Initialize HDF5 once, instead of in each child.
   std::string folder;
   std::string name;
   while (std::cin >> folder) {

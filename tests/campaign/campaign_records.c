@@ -1,11 +1,11 @@
-/* The same for programs on the PnetCDF API: records that grow, and a variable of fixed size that
- * every step overwrites.
+/* Counterpart of campaign_writer.cpp on the PnetCDF API. It writes a variable that grows by
+ * records, and a variable of fixed size that every step overwrites.
  *
  *   campaign_records FILE STEPS FIRST
  *
- * Variables a(time, x) of floats and b(x) of ints, x of length 256; element i of a in record s is
- * campaign_writer's for f = 0, b holds s + i. A FIRST above 0 opens the file. Committed is what
- * ncmpi_sync has returned for. */
+ * Variables are a(time, x) of floats and b(x) of ints, with x of length 256. Element i of a in
+ * record s equals that of campaign_writer for f = 0, and element i of b is s + i. A FIRST above 0
+ * opens an existing file. A step is committed when ncmpi_sync has returned. */
 
 #define _GNU_SOURCE
 #include <mpi.h>

@@ -1,12 +1,12 @@
-// A program whose output is crashed and whose calls are made to fail: it writes steps through the
-// public API, and tells the recorder how many of them are committed for certain.
+// Writes steps through the public API, for the crash campaign, which crashes its output and makes
+// its calls fail. It reports to the recorder how many steps are certainly committed.
 //
 //   campaign_writer FILE groups|growing FIRST STEPS OPTIONS
 //
-// Steps FIRST to STEPS-1; a FIRST above 0 opens the file. Fields a and b of 32 x 64 floats, in a
-// group for each step or growing; element i of field f in step s is
-// ((i + 1000003 s + 7919 f) 2654435761 mod 2^32) >> 16 (jobs.py has the same). Every rank says
-// its error, as one line, and returns 1.
+// It writes steps FIRST to STEPS-1, and opens an existing file if FIRST is above 0. Fields a and b
+// have 32 x 64 floats; they are in a group for each step, or grow. Element i of field f in step s
+// is ((i + 1000003 s + 7919 f) 2654435761 mod 2^32) >> 16, as in jobs.py. On an error each rank
+// prints one line and returns 1.
 
 #include <cstdint>
 #include <cstdio>
@@ -43,7 +43,7 @@ struct Part {
   }
 };
 
-/// Whether all ranks are in the same call, and so get the same error.
+/// True during collective calls, whose errors all ranks get.
 bool together = false;
 
 void run(char** words, const tailrace::Comm& comm, std::uint64_t rank, std::uint64_t n_ranks) {
@@ -90,7 +90,7 @@ int try_run(char** words, const tailrace::Comm& comm, int rank, int n_ranks) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "campaign error: %s\n", error.what());
 #ifdef CAMPAIGN_MPI
-    if (!together) {  // The others wait for this rank. MPI's own word of it may get lost.
+    if (!together) {  // Other ranks wait for this one. MPI_Abort's own message may get lost.
       std::fprintf(stderr, "rank %d leaves alone\n", rank);
       MPI_Abort(MPI_COMM_WORLD, 1);
     }

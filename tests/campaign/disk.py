@@ -1,13 +1,12 @@
-"""What the recorder wrote, and the states in which a kill or a power loss can leave the files.
+"""Reader of the recorder's log, and states in which a kill or a power loss can leave the files.
 
-The disk here keeps what POSIX promises and nothing more:
-- a write, a change of length: durable once a later fsync or fdatasync of the same file has
-  returned; before that there, absent, or torn at the borders of its sectors, whatever became of
-  others, before it or behind it;
-- a name made, changed or removed: durable once its folder was synced; before that done or not, each
-  call for itself and whole, also before the file's bytes are durable;
-- nothing else orders anything.
-A kill leaves all calls that were made, and of the one under way the pages that it had come to.
+The model of a disk guarantees what POSIX does, and nothing more:
+- A write or a change of length is durable when a later fsync or fdatasync of the file has returned.
+  Until then it is present, absent, or torn at the borders of sectors, independent of other calls.
+- A creation, change or removal of a name is durable when its folder has been synced. Until then
+  each call has or has not happened, as a whole. It may be durable before the file's bytes are.
+- Nothing else orders calls.
+A kill leaves all completed calls, and the pages that the call in progress has already written.
 """
 
 import hashlib
@@ -28,7 +27,7 @@ class Call:
     def __init__(self, kind, group, rank, error, pid, inode, offset, site, data):
         self.kind, self.group, self.rank, self.error = chr(kind), CLASSES[group], rank, error
         self.pid, self.inode, self.offset, self.data = pid, inode, offset, data
-        self.site = site    # the place in the programs that makes the call, where asked for
+        self.site = site    # place in the programs that makes the call; 0 without CAMPAIGN_SITES
 
     def names(self):
         return [name.decode() for name in self.data.split(b"\0")[:-1]]
@@ -46,7 +45,7 @@ def read_log(path):
 
 
 def change(content, call, sectors=None):
-    """Apply a call to a bytearray; `sectors`: (size, those that arrive), else all of it."""
+    """Apply a call to a bytearray: all of it, or of a write `sectors`: (size, their numbers)."""
     if call.kind == "w":
         end = call.offset + len(call.data)
         if len(content) < end and call.data:
@@ -81,16 +80,18 @@ def rename(names, call, node):
 
 
 class Disk:
-    """Replays calls; knows what is durable and what is not yet."""
+    """Replays calls; separates durable effects from pending ones."""
 
     def __init__(self, start, by_process=False):
-        """`start`: {name: (inode, bytes)}, durable. `by_process`: a sync is of the syncing
-        process's own writes only, as on file systems whose clients cache for themselves."""
+        """Begin with the durable files `start`: {name: (inode, bytes)}.
+
+        `by_process`: a sync makes only the writes of the calling process durable, like on file
+        systems whose clients have caches of their own."""
         self.by_process = by_process
         self.nodes = {}     # node: [durable bytes, calls since]
-        self.node_of = {}   # inode: node, which is new with each creation
+        self.node_of = {}   # inode: node; each creation makes a new node
         self.names = {}     # durable
-        self.moves = []     # (call, node) that change names, since the folder was synced
+        self.moves = []     # (call, node) of the name changes since the folder was synced
         self.committed = 0
         for name, (inode, content) in start.items():
             self.names[name] = self._new_node(inode, content)
@@ -132,13 +133,14 @@ class Disk:
             node[0], node[1] = bytes(content), [c for c in node[1] if c not in mine]
 
     def pending(self):
-        """Every call that is not durable: (None, move) or (node, call)."""
+        """Return every call that is not durable: (None, move) or (node, call)."""
         found = [(None, move) for move in self.moves]
         return found + [(n, call) for n, node in self.nodes.items() for call in node[1]]
 
     def state(self, pending, choices):
-        """The files by name, if of the pending calls those arrive that `choices` say: False, True,
-        or the sectors of a write."""
+        """Return the files by name if the pending calls arrive according to `choices`.
+
+        A choice is False, True, or the sectors of a write that arrive."""
         names = dict(self.names)
         changed = {}
         for (node, what), choice in zip(pending, choices):
@@ -160,7 +162,9 @@ def digest(state):
 
 
 def whole_choices(n, generator, limit):
-    """Which of n calls arrive: every subset of a few, else telling ones and random ones."""
+    """Yield choices of n calls that arrive: every subset if they are few, else a selection.
+
+    The selection has typical subsets, such as all but one, and random ones."""
     if 2 ** n <= limit:
         yield from itertools.product((False, True), repeat=n)
         return
@@ -176,7 +180,7 @@ def whole_choices(n, generator, limit):
 
 
 def torn_choices(pending, generator, limit):
-    """As above, but at least one write that crosses a border of sectors is torn there."""
+    """Yield choices in which at least one write that crosses a border of sectors is torn."""
     borders = []
     for i, (node, call) in enumerate(pending):
         if node is None or call.kind != "w":
@@ -195,8 +199,10 @@ def torn_choices(pending, generator, limit):
 
 
 def power_states(start, calls, generator, limit, by_process=False):
-    """(class, committed, state) for power losses; class "power" or "torn", or "clients" if a sync
-    is of the process's own writes. No state comes twice for the same number of committed steps."""
+    """Yield (class, committed, state) for power losses.
+
+    The class is "power" or "torn", or "clients" with `by_process`. Each state appears once for each
+    number of committed steps."""
     disk = Disk(start, by_process)
     seen = set()
     for call in [*calls, None]:
@@ -217,8 +223,10 @@ def power_states(start, calls, generator, limit, by_process=False):
 
 
 def kill_states(start, calls, generator):
-    """The same for kills: class "kill" after every call, "cut" between two pages of a write, where
-    Linux looks whether it has been killed."""
+    """Yield (class, committed, state) for kills.
+
+    The class is "kill" after each call, and "cut" between two pages of a write, where Linux checks
+    for a pending kill."""
     disk = Disk(start)
     for call in calls:
         pending = disk.pending()
@@ -234,7 +242,7 @@ def kill_states(start, calls, generator):
 
 
 def final_state(start, calls):
-    """What the files must be in the end, or a call was missed."""
+    """Return the files after all calls; other files on disk mean that a call was not recorded."""
     disk = Disk(start)
     for call in calls:
         disk.take(call)

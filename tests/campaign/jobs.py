@@ -1,7 +1,7 @@
-"""The jobs of the campaign: what is run, what it has promised, and what its files must hold.
+"""Jobs of the campaign: their programs, promises, and the expected content of their files.
 
-A Job makes its inputs and old files, runs under the recorder, and knows for each number of
-committed steps what a reader must find. Expected values are computed here, never taken from a run.
+A Job makes its inputs and old files, and runs under the recorder. It knows what a reader must find
+for each number of committed steps. Expected values are computed here, never taken from a run.
 """
 
 import os
@@ -30,25 +30,25 @@ def field(step, f):
 
 
 def entry(values):
-    """A dataset as campaign_judge tells of it."""
+    """Return the description of a dataset that campaign_judge prints: its shape and checksum."""
     values = np.ascontiguousarray(values)
     shape = "".join(f"{n}x" for n in values.shape) or "-"
     return shape, f"{zlib.crc32(values.tobytes()):08x}"
 
 
 class Expectation:
-    """What a file must hold when n steps are committed.
+    """Expected content of a file when n steps are committed.
 
-    levels[path][entry]: the greatest number of steps for which the dataset may look so.
-    since[path]: the number from which on it must be there. sets: paths of which all or none are
-    there. old: the datasets of the file that stood under the name before, as a whole."""
+    levels[path][entry]: the greatest number of steps with which the dataset may have this entry.
+    since[path]: the number of steps from which on the dataset must exist. sets: lists of paths, of
+    which all or none exist. old: datasets of the file that had the name before, or None."""
 
     def __init__(self, levels, since, sets=(), old=None, even=False):
         self.levels, self.since, self.sets, self.old = levels, since, sets, old
-        self.even = even    # all datasets of one level: a job of one commit
+        self.even = even    # all datasets must have one level, since the job commits once
 
     def damage(self, seen, committed):
-        """What is wrong with what was seen: a sentence, or ""."""
+        """Return a phrase that says what is wrong with the file's state `seen`, or ""."""
         if seen == "absent":
             return "is not there" if committed or self.old is not None else ""
         if seen == "closed":
@@ -67,7 +67,7 @@ class Expectation:
         return ""
 
     def half(self, seen):
-        """Whether half a step is to be seen."""
+        """Return True if readers see half a step."""
         if not isinstance(seen, dict) or seen == self.old:
             return False
         if self.even:
@@ -93,7 +93,7 @@ def records_expected(n_steps):
     levels = {"/a": {entry(np.stack([mixed(WIDTH, s, 0) for s in range(n)])): n
                      for n in range(1, n_steps + 1)},
               "/b": {entry((np.arange(WIDTH) + s).astype("i4")): s + 1 for s in range(n_steps)}}
-    # A record that is under way may show as fill values in one variable.
+    # A record that is being written may have fill values in one of the variables.
     return Expectation(levels, {"/a": 1, "/b": 1})
 
 
@@ -109,7 +109,7 @@ def flushes_expected(n_steps):
 
 
 class Programs:
-    """Where the build has put what the campaign runs."""
+    """Paths of the build's programs and libraries that the campaign runs."""
 
     def __init__(self, tailrace):
         build = pathlib.Path(tailrace).resolve().parents[1]
@@ -119,11 +119,11 @@ class Programs:
         self.judge = build / "bin" / "campaign_judge"
         self.recorder = build / "lib" / "libcampaign_recorder.so"
         self.build = build
-        listed = build / "hdf5_programs.txt"  # The HDF5s whose programs are served, by CMake.
+        listed = build / "hdf5_programs.txt"  # CMake's list of the HDF5s that test programs use.
         self.hdf5s = listed.read_text().split() if listed.exists() else []
 
     def flushes(self, end):
-        """write_flushes of an HDF5, which all of its names end in."""
+        """Return the path of write_flushes for the HDF5 with this suffix."""
         return self.build / "bin" / f"hdf5_programs{end}" / "write_flushes"
 
     def preloaded_front(self, end):
@@ -138,17 +138,17 @@ class Programs:
 
 
 class Job:
-    """One run in a folder of its own: FOLDER/out has the output, FOLDER/in what it is made from."""
+    """A run in a folder of its own: FOLDER/out has its output, FOLDER/in its inputs."""
 
     name_of_file = "run.h5"
-    first = 0              # steps that are committed before it begins
-    journal = False        # every in-place write has one
-    synced = True          # else nothing is promised of a power loss
-    marks = True           # says itself how much is committed; else all is, once it has ended
-    keeps_partial = False  # an unfinished file stays, to go on with
-    ours = True            # else: what HDF5 itself makes of the same
-    may_fail = False       # its exit status tells of the file
-    is_program = False     # of somebody else's interface: it tells of failures, the library besides
+    first = 0              # number of steps that are committed before the job begins
+    journal = False        # each in-place write has a journal entry
+    synced = True          # if False, the job promises nothing about a power loss
+    marks = True           # reports its committed steps; if False, its end commits everything
+    keeps_partial = False  # an interrupted run leaves a partial file, which can be resumed
+    ours = True            # if False, HDF5 itself writes the steps, for comparison
+    may_fail = False       # the exit status describes the file, and may be nonzero
+    is_program = False     # a program on the API of PnetCDF or HDF5, which prints its own errors
 
     def __init__(self, name, ranks=1, nodes=0):
         self.name, self.ranks, self.nodes = name, ranks, nodes
@@ -166,7 +166,7 @@ class Job:
         raise NotImplementedError
 
     def run(self, programs, folder, log, fault="", timeout=60):
-        """Run under the recorder. The completed process, or None if it had not ended in time."""
+        """Run under the recorder. Return the completed process, or None after the timeout."""
         more = {"LD_PRELOAD": ":".join(map(str, self.preloaded(programs))),
                 "CAMPAIGN_FOLDER": folder / "out", "CAMPAIGN_LOG": log}
         if fault:
@@ -195,7 +195,7 @@ class Job:
 def environment(folder):
     sessions = folder / "sessions"
     sessions.mkdir(exist_ok=True)
-    # tmpfs for MPI's own files; names of Open MPI 4, then of Open MPI 5.
+    # MPI's own files go to tmpfs. The names of Open MPI 4 come first, then those of Open MPI 5.
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "OMPI_MCA_orte_tmpdir_base": str(sessions), "PRTE_MCA_prte_tmpdir_base": str(sessions),
@@ -204,7 +204,7 @@ def environment(folder):
 
 
 def read(path):
-    """A file's datasets by stock HDF5, as campaign_judge tells of them."""
+    """Read a file's datasets by stock HDF5; return what campaign_judge prints of them."""
     found = {}
     with h5py.File(path, "r") as file:
         file.visititems(lambda name, item: found.update({"/" + name: entry(item[()])})
@@ -213,12 +213,12 @@ def read(path):
 
 
 class Steps(Job):
-    """Steps through the Writer, in any mode."""
+    """Steps that the Writer writes, in any mode."""
 
     def __init__(self, name, story="groups", options="", first=0, n_steps=6, old=False,
                  foreign=False, **more):
         super().__init__(name, **more)
-        self.foreign = foreign    # the first steps are stock HDF5's
+        self.foreign = foreign    # stock HDF5 has written the first steps
         self.story, self.options, self.first, self.n_steps = story, options, first, n_steps
         self.old, self.journal = old, "journal=on" in options
         self.synced = "fsync=off" not in options
@@ -251,7 +251,7 @@ class Steps(Job):
 
 
 class Records(Job):
-    """Records through the PnetCDF front end, so array files."""
+    """Records that the PnetCDF front end writes, which makes array files."""
 
     name_of_file = "run.nc"
     is_program = True
@@ -274,9 +274,10 @@ class Records(Job):
 
 
 class Hdf5Program(Job):
-    """A program on parallel HDF5, the system's with libtailrace_hdf5 preloaded, or one of a major
-    version that the build was given with our VOL connector: after a crash the last H5Fflush stands
-    (docs/hdf5.md)."""
+    """A program on parallel HDF5. After a crash, its last H5Fflush is in the file (docs/hdf5.md).
+
+    It uses the system's HDF5 with libtailrace_hdf5 preloaded, or an HDF5 of the major version
+    `connector_of` with our VOL connector."""
 
     name_of_file = "flushes.h5"
     is_program = True
@@ -288,7 +289,7 @@ class Hdf5Program(Job):
         self.journal = "journal=on" in options
 
     def hdf5(self, programs):
-        """What the names of all that belongs to its HDF5 end in; None: there is none."""
+        """Return the suffix of names that belong to the job's HDF5; None if it is not built."""
         if not self.connector_of:
             return ""
         ends = [end for end in programs.hdf5s if end.startswith(f"-{self.connector_of}.")]
@@ -301,7 +302,7 @@ class Hdf5Program(Job):
         return self.connector_of > 0 or programs.preloaded_front(end).exists()
 
     def preloaded(self, programs):
-        # The recorder comes first: ours is to reach the system by it.
+        # The recorder comes first, so that calls of our library pass through it.
         front = [] if self.connector_of else [programs.preloaded_front("")]
         return [programs.recorder, *front]
 
@@ -327,7 +328,7 @@ class Hdf5Program(Job):
 
 
 class Command(Job):
-    """repack, concat, export: one file at the end, or none."""
+    """A command (repack, concat, export) that writes one file at its end, or none."""
 
     marks = False
 
@@ -372,7 +373,7 @@ class Command(Job):
 
 
 class Recover(Job):
-    """`tailrace recover --apply` of what a crash has left; it may crash, too."""
+    """`tailrace recover --apply` on the files that a crash has left."""
 
     may_fail = True
 
@@ -392,7 +393,7 @@ class Recover(Job):
 
 
 class PlainHdf5(Steps):
-    """The same steps by h5py: a flush and an fsync after each, which is what it can do."""
+    """The steps of Steps, written by h5py with a flush and an fsync after each step."""
 
     ours = False
     text = """
@@ -426,7 +427,7 @@ class PlainHdf5(Steps):
 
 
 def all_jobs():
-    """Every writer, in every mode, on 1 to 4 ranks."""
+    """Return jobs of every writer, in every mode, on 1 to 4 ranks."""
     growing = {"story": "growing"}
     jobs = [
         Steps("sync"), Steps("sync, 2 ranks", ranks=2),

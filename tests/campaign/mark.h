@@ -1,6 +1,6 @@
-/* How a program of the campaign says how many of its steps are committed for certain: to the
- * recorder where one is loaded, else, as a line, to the file that CAMPAIGN_MARKS names. The latter
- * is for several nodes (tests/nodes/kills.py): what is written there outlives whoever is killed. */
+/* campaign_note() reports how many of a program's steps are certainly committed. The report goes to
+ * the recorder if it is loaded, otherwise as a line to the file that CAMPAIGN_MARKS names. The file
+ * is for tests on several nodes (tests/nodes/kills.py): its lines survive a kill of the program. */
 
 #ifndef TAILRACE_CAMPAIGN_MARK_H
 #define TAILRACE_CAMPAIGN_MARK_H

@@ -1,21 +1,21 @@
-/* libcampaign_recorder.so: what a job does to the files below one folder, and faults put into that.
+/* libcampaign_recorder.so records a job's calls on the files below a folder, and injects faults.
  *
  *   LD_PRELOAD=libcampaign_recorder.so CAMPAIGN_FOLDER=/absolute/folder CAMPAIGN_LOG=/elsewhere/log
  *   CAMPAIGN_FAULT=CLASS:CALL:ACTION:RANK:STICKY CAMPAIGN_SITES=1
  *
- * Every call that changes a file or a name below the folder is made and appended to the log under
- * one lock of all processes, so the log's order is an order in which the calls took effect. Calls
- * that come by another way (stdio, shared mappings) are not seen: the driver finds them, since a
- * replay of the log must end in the files as they are. The log survives a kill of its writers.
+ * Each call that changes a file or a name below the folder is made, and appended to the log. Both
+ * happen under one lock of all processes, so the log has the order in which the calls took effect.
+ * Calls through stdio or shared mappings are not recorded. The driver detects them: a replay of the
+ * log must end in the actual files. The log survives a kill of its writers.
  *
- * A fault: the CALL-th call (from 1) of a CLASS (io, thread, map, memory) on RANK (-1: each) fails
- * with errno ACTION, or writes half ("short"), or the process is killed ("kill") or stopped
- * ("stop") before it; if STICKY is 1, all later calls of that kind fail, too, as on a full disk.
- * Two more classes are a part of io: write (writes and fallocate) and sync (fsync of files and
+ * A fault hits the CALL-th call (from 1) of a CLASS (io, thread, map, memory) on RANK (-1: each).
+ * ACTION is the errno with which the call fails, or "short" (write half), or "kill" or "stop" (the
+ * process, before the call). If STICKY is 1, all later calls of that kind fail, too, like on a full
+ * disk. Two more classes are parts of io: write (writes and fallocate) and sync (fsync of files and
  * folders).
- * Threads, mappings and memory count from the process's first call below the folder, mappings and
- * memory only where Tailrace's own code asks for them: what MPI or HDF5 does without memory is
- * theirs. */
+ * Threads, mappings and memory count from the process's first call below the folder. Mappings and
+ * memory count only if Tailrace's own code requests them: failures of MPI or HDF5 without memory
+ * are not tested. */
 
 #define _GNU_SOURCE
 #undef _FORTIFY_SOURCE
@@ -41,13 +41,14 @@
 #define HOOK __attribute__((visibility("default")))
 enum Class { IO, THREAD, MAP, MEMORY, NOTE };
 static const char* const class_names[] = {"io", "thread", "map", "memory"};
-/* Parts of io: their kinds of calls, as records name them. */
+/* Classes that are parts of io, and the kinds of calls in them, by their letters in Record. */
 static const char* const part_names[] = {"write", "sync"};
 static const char* const part_kinds[] = {"we", "sd"};
-/* Smaller requests are not made to fail, nor those of less than CAMPAIGN_MEMORY bytes. */
+/* Requests of fewer bytes never fail, nor do requests of fewer than CAMPAIGN_MEMORY bytes. */
 static const size_t memory_least_bytes = 4096;
 
-/* As record.py reads it. Behind it lie n_bytes: what was written, or names with a 0 behind each. */
+/* Header of a record of the log, which disk.py reads. n_bytes follow it: the bytes that were
+ * written, or names that each end in a 0. */
 struct Record {
   uint8_t kind; /* w t(runcate) e(xtend) s(ync) d(irectory sync) c(reate) o(pen) r(ename) l(ink)
                    u(nlink) m(ark) x (shared mapping) p (thread) a (memory) z (stopped) */
@@ -55,7 +56,7 @@ struct Record {
   uint16_t rank;
   int32_t error;
   uint64_t pid, inode, offset;
-  uint64_t site; /* which place in the programs makes the call; 0: not asked for (CAMPAIGN_SITES) */
+  uint64_t site; /* place in the programs that makes the call; 0 without CAMPAIGN_SITES */
   uint64_t n_bytes;
 };
 
@@ -76,7 +77,8 @@ static long sys(long number, long a, long b, long c, long d, long e, long f) {
 #define SYS(name, a, b, c, d, e) \
   sys(SYS_##name, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
 
-/* Set the fault of CAMPAIGN_FAULT's form, and count calls anew: for a process that has forked. */
+/* Set a fault, in the form of CAMPAIGN_FAULT, and reset the counts of calls. Processes that have
+ * forked call it, too. */
 HOOK void campaign_set_fault(const char* fault);
 void campaign_set_fault(const char* fault) {
   char name[16] = "";
@@ -111,8 +113,8 @@ __attribute__((constructor)) static void begin_recording(void) {
   snprintf(folder, sizeof folder, "%s", below_folder);
 }
 
-/* A number of the calls that have led here, the same in every run: where they stand in their
- * libraries, not in memory. */
+/* Hash of the stack of calls, which is equal in every run: it uses offsets within libraries instead
+ * of addresses. */
 static uint64_t site_here(void) {
   enum { DEPTH = 14, OWN = 3 };
   void* frames[DEPTH];
@@ -130,7 +132,7 @@ static uint64_t site_here(void) {
   return site;
 }
 
-/* Append a record. The caller holds the lock, or needs none. */
+/* Append a record. The caller holds the lock if the order of records matters. */
 static void note(char kind, int class_of_call, int error, uint64_t inode, uint64_t offset,
                  const struct iovec* parts, int n_parts, uint64_t n_bytes) {
   struct Record record = {(uint8_t)kind,
@@ -165,7 +167,7 @@ static void unlock_log(void) {
   pthread_mutex_unlock(&threads_lock);
 }
 
-/* Count a call. Returns 0: make it; -1: write half; else the errno with which it fails. */
+/* Count a call. Return 0 to make it, -1 to write half, else the errno with which it must fail. */
 static int judge_call(char kind, int class_of_call) {
   long call = __atomic_add_fetch(&n_calls[class_of_call], 1, __ATOMIC_SEQ_CST);
   if (class_of_call != fault_class) return 0;
@@ -196,7 +198,7 @@ static int fails(char kind, int class_of_call, int error) {
   return -1;
 }
 
-/* The path below the folder, or NULL if it lies elsewhere. */
+/* Return the path relative to the folder, or NULL if it is not below the folder. */
 static const char* below(int at, const char* path, char* room) {
   if (!recording() || path == NULL) return NULL;
   size_t n = 0;
@@ -277,7 +279,7 @@ HOOK ssize_t pwritev64v2(int fd, const struct iovec* v, int n, off_t at, int fla
   return write_all(fd, v, n, at, flags);
 }
 
-/* A call on an open file that gives 0 or -1; `offset` is what the record tells of it. */
+/* Make a call on an open file that returns 0 or -1; its record has `offset`. */
 static int on_file(char kind, int fd, long number, long b, long c, long d, uint64_t offset) {
   struct stat facts;
   char room[PATH_MAX];
@@ -365,7 +367,7 @@ HOOK int creat(const char* path, mode_t mode) {
 }
 HOOK int creat64(const char* path, mode_t mode) { return creat(path, mode); }
 
-/* A call that changes one name, or two. */
+/* Make a call that changes one name, or two. */
 static int on_names(char kind, int at, const char* path, int new_at, const char* new_path,
                     long number, long c, long d, long e) {
   char room[PATH_MAX], new_room[PATH_MAX];
@@ -408,7 +410,7 @@ HOOK int remove(const char* path) {
                                                          : done;
 }
 
-/* Tailrace makes one call in this way, where the C library may lack it. */
+/* Tailrace calls renameat2 by its number, since the C library may lack the function. */
 HOOK long syscall(long number, ...) {
   va_list more;
   long v[6];
@@ -423,7 +425,7 @@ HOOK long syscall(long number, ...) {
 
 /* --- threads, mappings, memory */
 
-/* Whether the code at this address is Tailrace's: of its libraries or its command line. */
+/* Return 1 if the code at this address belongs to Tailrace's libraries or its command line. */
 static int is_ours(const void* address) {
   Dl_info facts;
   inside = 1;
@@ -464,7 +466,7 @@ HOOK void* mmap(void* wanted, size_t n, int protection, int flags, int fd, off_t
 HOOK void* mmap64(void* wanted, size_t n, int protection, int flags, int fd, off_t at)
     __attribute__((alias("mmap")));
 
-/* Whether this request for memory is to fail. */
+/* Return 1 if this request for memory must fail. */
 static int refused(size_t n, const void* caller) {
   if (n < memory_least_bytes || getenv("CAMPAIGN_MEMORY") == NULL || !begun()) return 0;
   if (n < strtoul(getenv("CAMPAIGN_MEMORY"), NULL, 10)) return 0;
@@ -497,8 +499,8 @@ HOOK int posix_memalign(void** to, size_t alignment, size_t n) {
   return got == NULL ? ENOMEM : 0;
 }
 
-/* The function of this name that a caller's library would find. HDF5 loads our VOL connector, and
- * with it C++, out of others' sight. */
+/* Return the function of this name that the caller's library would find. RTLD_NEXT does not find it
+ * if HDF5 has loaded our VOL connector, and with it C++, with local visibility. */
 static void* found_by(const void* caller, const char* name) {
   Dl_info facts;
   void* const library = dladdr(caller, &facts) != 0 && facts.dli_fname != NULL
@@ -507,8 +509,8 @@ static void* found_by(const void* caller, const char* name) {
   return library == NULL ? NULL : dlsym(library, name);
 }
 
-/* C++'s operator new, which throws where malloc gives nothing. In a program that loads C++ late (as
- * Python does) the real one is not to be found from here. */
+/* C++'s operator new, which throws if malloc returns NULL. A program that loads C++ late, like
+ * Python, has no real operator new that could be found from here. */
 HOOK void* _Znwm(size_t n) {
   static void (*fail)(void);
   void* const got = refused(n, CALLER) ? NULL : __libc_malloc(n > 0 ? n : 1);
@@ -521,7 +523,7 @@ HOOK void* _Znwm(size_t n) {
   return NULL;
 }
 
-/* --- what the program says: n steps are committed. Programs call it where it is there. */
+/* --- report that n steps are committed. Programs call it if this library is loaded. */
 
 HOOK void campaign_mark(uint64_t n) {
   if (!recording()) return;

@@ -1,5 +1,5 @@
-! The module tailrace under MPI, on any number of ranks: what it writes is checked by h5py
-! (tests/python/test_fortran.py), what it says and reads is checked here.
+! Test of the module tailrace under MPI, on any number of ranks. h5py checks its files
+! (tests/python/test_fortran.py); the program checks returned and read values.
 !
 !   mpiexec -n N fortran_module FOLDER
 module expectations
@@ -80,7 +80,7 @@ contains
     call expect(len(tailrace_version()) >= 5, 'version')
   end subroutine names_are_those_of_the_library
 
-  !> Each rank one column: element (i, j) is 10 i + j.
+  !> Each rank writes one column: element (i, j) is 10 i + j.
   subroutine every_type()
     type(tailrace_file) :: file
     type(tailrace_field) :: fields(10), scalar, none
@@ -126,8 +126,8 @@ contains
     call expect(.not. file%is_open(), 'is closed')
   end subroutine every_type
 
-  !> A field of (nx, ny, n_ranks): every rank a plane, from sections with gaps, from a buffer of one
-  !! dimension, from an assumed-size array, and where it lies.
+  !> Each rank writes a plane of (nx, ny, n_ranks), from sections with gaps, from a buffer of one
+  !! dimension, from an assumed-size array, and without a copy.
   subroutine sections_and_buffers()
     type(tailrace_file) :: file
     type(tailrace_field) :: gaps, buffer, assumed, in_place, expression
@@ -170,8 +170,8 @@ contains
     call file%put(field, values(:count(1)*count(2)), start=start, count=count)
   end subroutine put_assumed
 
-  !> What one rank does wrong before it comes to the library fails the step on all, and the file goes
-  !! on.
+  !> An error of one rank before it calls the library fails the step on all ranks; the file stays
+  !! usable.
   subroutine wrong_puts_fail_everywhere()
     type(tailrace_file) :: file
     type(tailrace_field) :: field
@@ -308,7 +308,7 @@ contains
         call file%put(field, values, start=[1, ny*rank + 1])
         call file%end_step(report)
         call expect((report%is_there == 1) .eqv. (step > 1), 'reports come a step later')
-        values = -1  ! they were copied
+        values = -1  ! the library has a copy
         call file%compute_begin()
         call file%compute_end()
         call file%background_begin()
@@ -333,7 +333,7 @@ contains
     end do
   end subroutine steps_beside_the_program
 
-  !> Without a communicator; given up.
+  !> A file without a communicator is abandoned.
   subroutine alone()
     type(tailrace_file) :: file, again
     type(tailrace_field) :: field

@@ -67,7 +67,7 @@ void read_texts(Reader& reader) {
   }
 }
 
-/// Number of identifiers of files' objects, and of those without a file: some code has leaked them.
+/// Number of open HDF5 identifiers, of objects in files and of others. It grows if some code leaks.
 long n_identifiers() {
   const Hdf5Scope scope;
   long n_all = H5Fget_obj_count(hid_t{H5F_OBJ_ALL}, H5F_OBJ_ALL);

@@ -1,5 +1,5 @@
-/* What the programs of this folder have alike: checked calls, files by MPI-IO, blocks of rows with
- * values by their positions, and the run of patterns by their names.
+/* Functions that the programs of this folder share: checked calls, files through MPI-IO, blocks of
+ * rows whose values depend on their positions, and the run of patterns by their names.
  */
 
 #ifndef PARALLEL_PATTERNS_H
@@ -14,7 +14,7 @@
 static int rank;
 static int n_ranks;
 
-/* Every call must succeed, or the program says which one and ends the job. */
+/* Abort the job, with a message that names the call, unless the call succeeds. */
 #define DO(call)                                                        \
   do {                                                                  \
     if ((long long)(call) < 0) {                                        \
@@ -68,7 +68,7 @@ static hid_t space_of(int n_dimensions, const hsize_t* extents, const hsize_t* m
 
 static double value_at(hsize_t i) { return 1.5 * (double)i + (double)(i % 7) * 0.001; }
 
-/* This rank's rows of n, as evenly as they go. */
+/* First row of a rank if n rows are distributed evenly. */
 static hsize_t first_row(hsize_t n, int of_rank) { return n * (hsize_t)of_rank / (hsize_t)n_ranks; }
 
 static hid_t rows_of(hid_t dataset, hsize_t first, hsize_t n, hid_t* memory) {
@@ -89,7 +89,7 @@ static hid_t rows_of(hid_t dataset, hsize_t first, hsize_t n, hid_t* memory) {
   return space;
 }
 
-/* Rows of doubles, by their positions. */
+/* Write `n` rows of doubles, whose values depend on their positions. */
 static void write_rows(hid_t dataset, hsize_t first, hsize_t n, hsize_t row, hid_t list) {
   double* values = malloc((n * row + 1) * sizeof(double));
   hid_t memory;
@@ -121,7 +121,7 @@ typedef struct {
   void (*run)(const char* path);
 } Pattern;
 
-/* PROGRAM FOLDER PATTERN...: each pattern into FOLDER/PATTERN.h5. */
+/* Run each pattern of the command line PROGRAM FOLDER PATTERN..., into FOLDER/PATTERN.h5. */
 static int run_patterns(int argc, char** argv, const Pattern* patterns, int n_patterns) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

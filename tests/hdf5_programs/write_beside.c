@@ -1,6 +1,6 @@
-/* A program that computes while what it has flushed and closed is written (mode=async), for
- * tests/python/test_hdf5_programs.py. It runs without us, too: what only holds beside the program
- * is asked for where BESIDE=1.
+/* Program that computes while its flushed and closed data are written (mode=async), for
+ * tests/python/test_hdf5_programs.py. It runs without Tailrace, too: checks that hold only for
+ * writes in the background need `BESIDE=1`.
  *
  *   write_beside FOLDER NAME...
  */
@@ -25,7 +25,7 @@ static hid_t doubles(hid_t file, const char* name, hid_t list) {
   return dataset;
 }
 
-/* Rows from `first` on, all of one value. */
+/* Write `n` rows from `first` on, all of one value. */
 static void write_value(hid_t dataset, hsize_t first, hsize_t n, double value, hid_t list) {
   double* values = malloc((n * ROW + 1) * sizeof(double));
   hid_t memory;
@@ -37,7 +37,7 @@ static void write_value(hid_t dataset, hsize_t first, hsize_t n, double value, h
   free(values);
 }
 
-/* Whether all rows are those of write_rows(), but the first `n_other`, which are `other`. */
+/* Check that the first `n_other` rows have the value `other`, and the rest that of write_rows(). */
 static void check_rows(hid_t dataset, hsize_t n_other, double other, hid_t list) {
   double* values = malloc(sizeof(double) * ROWS * ROW);
   DO(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, list, values));
@@ -58,15 +58,15 @@ static herr_t read_quietly(hid_t dataset) {
   return done;
 }
 
-/* What is put while a flush is under way comes with the next one, or is read over it. */
+/* Writes during a flush are part of the next flush; reads return them already. */
 static void flushed(const char* path) {
   hid_t file = create_file(path);
   hid_t collective = collective_list();
   hid_t one = doubles(file, "one", H5P_DEFAULT);
   write_rows(one, mine(), n_mine(), ROW, H5P_DEFAULT);
   DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
-  if (beside()) CHECK(access(path, F_OK) != 0); /* Nobody has committed it yet. */
-  /* A rank alone cannot have others' values now, and is told so. */
+  if (beside()) CHECK(access(path, F_OK) != 0); /* The file is not committed yet. */
+  /* An independent read cannot get other ranks' values now, and fails. */
   if (beside() && n_ranks > 1) CHECK(read_quietly(one) < 0);
   if (rank == n_ranks - 1) write_value(one, 0, 2, -1, H5P_DEFAULT);
   hid_t two = doubles(file, "two", H5P_DEFAULT);
@@ -79,7 +79,7 @@ static void flushed(const char* path) {
   MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 0) write_value(one, 1, 3, -2, H5P_DEFAULT);
   DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
-  DO(H5Fflush(file, H5F_SCOPE_GLOBAL)); /* There is nothing more: it is complete now. */
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL)); /* Nothing is left: this completes the flush before it. */
   CHECK(access(path, F_OK) == 0);
   if (beside()) DO(read_quietly(one));
   DO(H5Dclose(one));
@@ -88,7 +88,7 @@ static void flushed(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* A dataset that grows and is cut while what it had is under way; one that is deleted. */
+/* A dataset grows and shrinks while its earlier data are written; another one is deleted. */
 static void changed(const char* path) {
   const hsize_t extents[2] = {60, ROW};
   const hsize_t most[2] = {H5S_UNLIMITED, ROW};
@@ -131,8 +131,8 @@ static void write_file(const char* path, double first_rows) {
   DO(H5Fclose(file));
 }
 
-/* Files that are closed, one after the other: the next file completes the one before; opened again,
- * one is complete; the last is left to MPI_Finalize. */
+/* Close files one after the other. Closing a file completes the one before; opening a file that was
+ * closed completes it, too. MPI_Finalize completes the last one. */
 static void closed(const char* path) {
   char name[2][1024];
   for (int i = 0; i < 2; ++i) snprintf(name[i], sizeof(name[i]), "%s.%d", path, i);
@@ -140,10 +140,10 @@ static void closed(const char* path) {
     write_file(name[i], -10 - i);
     if (!beside()) continue;
     CHECK(access(name[i], F_OK) != 0);
-    CHECK(H5Fis_hdf5(name[i]) > 0); /* It is one, to this program. */
+    CHECK(H5Fis_hdf5(name[i]) > 0); /* To this program the file exists. */
     MPI_Barrier(MPI_COMM_WORLD);
   }
-  if (beside() && n_ranks > 1) { /* Not by a rank alone. */
+  if (beside() && n_ranks > 1) { /* One rank cannot open it without the others. */
     hid_t alone = -1;
     H5E_BEGIN_TRY { alone = H5Fopen(name[1], H5F_ACC_RDONLY, H5P_DEFAULT); }
     H5E_END_TRY
@@ -160,7 +160,7 @@ static void closed(const char* path) {
   write_file(path, -12);
 }
 
-/* Of two flushes the first is complete, the second is under way when the process ends. */
+/* Flush twice; when the process ends, the first flush is complete, and the second is not. */
 static void killed(const char* path) {
   hid_t file = create_file(path);
   const char* names[2] = {"complete", "lost"};
@@ -175,8 +175,8 @@ static void killed(const char* path) {
   _exit(0);
 }
 
-/* The same, but it is exit() that ends it, while threads are at work on many chunks: libraries and
- * HDF5 are taken down around them. */
+/* Like killed(), but exit() ends the process while threads encode many chunks: libraries and HDF5
+ * are shut down in the meantime. */
 static void exits(const char* path) {
   const hsize_t chunk[2] = {3, ROW};
   hid_t file = create_file(path);
@@ -207,8 +207,8 @@ static double resident_mib(void) {
   return (double)n_resident * (double)sysconf(_SC_PAGESIZE) / 1048576;
 }
 
-/* Values that rank 0 will write with HDF5, 64 MiB on each rank: there once while a flush is under
- * way. */
+/* Values that rank 0 must write with HDF5, 64 MiB on each rank. During a flush, memory has only one
+ * copy of them. */
 static void for_rank_0(const char* path) {
   enum { N = 4 << 20 };
   typedef struct {
@@ -249,8 +249,8 @@ static herr_t keep_text(unsigned n, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-/* Files must not grow while a flush is under way: the next call says so, on all ranks; once they
- * may grow again, the flush after it brings what both had. */
+/* A limit on the file size makes a flush in the background fail: the next flush reports that on all
+ * ranks. Without the limit, one more flush writes the data of both. */
 static void limited(const char* path) {
   hid_t file = create_file(path);
   hid_t first = doubles(file, "first", H5P_DEFAULT);
@@ -266,7 +266,7 @@ static void limited(const char* path) {
   DO(setrlimit(RLIMIT_FSIZE, &limit));
   hid_t later = doubles(file, "later", H5P_DEFAULT);
   write_rows(later, mine(), n_mine(), ROW, H5P_DEFAULT);
-  DO(H5Fflush(file, H5F_SCOPE_GLOBAL)); /* Its values are taken. */
+  DO(H5Fflush(file, H5F_SCOPE_GLOBAL)); /* It succeeds, since it only submits the values. */
   if (rank == n_ranks - 1) write_value(later, 0, 2, -1, H5P_DEFAULT);
   herr_t done = 0;
   H5E_BEGIN_TRY { done = H5Fflush(file, H5F_SCOPE_GLOBAL); }
@@ -282,7 +282,7 @@ static void limited(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* The same while a file that is closed is under way, for good: MPI_Finalize says so. */
+/* Like limited(), while a closed file is written, and the limit stays: MPI_Finalize reports it. */
 static void limited_close(const char* path) {
   const struct rlimit limit = {65536, RLIM_INFINITY};
   DO(setrlimit(RLIMIT_FSIZE, &limit));

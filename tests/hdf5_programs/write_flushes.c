@@ -1,5 +1,5 @@
-/* A program that writes through parallel HDF5 and flushes, for what becomes of it in a crash and of
- * calls that fail: tests/campaign and tests/python/test_hdf5_programs.py run it.
+/* Program that writes through parallel HDF5 and flushes. tests/campaign and
+ * tests/python/test_hdf5_programs.py run it to test crashes and calls that fail.
  *
  *   write_flushes FOLDER flushes|limited|large|copies
  */
@@ -19,7 +19,7 @@
 
 static int rank;
 static int n_ranks;
-static int failed; /* The exit status. */
+static int failed; /* Exit status. */
 
 static hid_t mpio_list(void) {
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -37,7 +37,7 @@ static hid_t create(hid_t location, const char* name, hid_t type, hid_t space, h
   return H5Dcreate2(location, name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
 }
 
-/* Where a rank's part of n begins, as evenly as they go. */
+/* First element of a rank if n elements are distributed evenly. */
 static hsize_t first_of(hsize_t n, int of_rank) { return n * (hsize_t)of_rank / (hsize_t)n_ranks; }
 
 static herr_t keep_text(unsigned n, const H5E_error2_t* error, void* text) {
@@ -46,7 +46,7 @@ static herr_t keep_text(unsigned n, const H5E_error2_t* error, void* text) {
   return 0;
 }
 
-/* What went wrong with the last call, in HDF5's innermost words. */
+/* Return the innermost message of HDF5's error stack for the last call. */
 static const char* last_error(void) {
   static char text[1024];
   text[0] = 0;
@@ -56,7 +56,7 @@ static const char* last_error(void) {
 
 enum { WIDTH = 256, PIECE = 64 };
 
-/* This rank's part of one row of 256, written from memory. */
+/* Write this rank's part of a row of 256 elements, or of a flat dataset if `row` is negative. */
 static herr_t write_part(hid_t dataset, int row, hid_t type, hid_t list, const void* values) {
   const hsize_t from = first_of(WIDTH, rank);
   const hsize_t count[2] = {1, first_of(WIDTH, rank + 1) - from};
@@ -71,8 +71,8 @@ static herr_t write_part(hid_t dataset, int row, hid_t type, hid_t list, const v
   return done;
 }
 
-/* One step of flushes(). A call that fails on this rank alone is not the end: the program goes on
- * to the flush, as the others do, and hears there what all hear. */
+/* Write one step of flushes(). If a call fails on this rank only, the program goes on to the flush,
+ * like the other ranks. The flush returns an error to all of them. */
 static int write_step(hid_t file, const hid_t datasets[3], int step, hid_t collective) {
   float values[WIDTH];
   int numbers[WIDTH];
@@ -108,16 +108,16 @@ static int write_step(hid_t file, const hid_t datasets[3], int step, hid_t colle
   return good;
 }
 
-/* Steps with a flush behind each: a dataset that grows (a), one that is overwritten (b), one that
- * rank 0 writes by HDF5 (few), one in a group of its own. A file that is there gets more of them,
- * up to FLUSHES (5). tests/campaign crashes it: committed is what H5Fflush has returned for, or, in
- * mode=async (BESIDE=1), the flush before that. The end, or the first flush that fails, is told in
- * one line. */
+/* Write steps with a flush after each. Datasets: one that grows (a), one that is overwritten (b),
+ * one that rank 0 writes through HDF5 (few), and one in a group of the step. An existing file gets
+ * more steps, up to FLUSHES (default 5). tests/campaign crashes the program: a step is committed
+ * when its H5Fflush has returned, or in mode=async (`BESIDE=1`) the next one. The first flush that
+ * fails prints one line and ends the steps. */
 static void flushes(const char* path) {
   const char* wanted = getenv("FLUSHES");
   const int n_steps = wanted != NULL ? atoi(wanted) : 5;
   const int under_way = getenv("BESIDE") != NULL ? 1 : 0;
-  int more = access(path, F_OK) == 0; /* Other nodes may know an older folder. */
+  int more = access(path, F_OK) == 0; /* Rank 0 decides: other nodes may see an older folder. */
   MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
   hid_t access_list = mpio_list();
   hid_t file = more ? H5Fopen(path, H5F_ACC_RDWR, access_list)
@@ -156,12 +156,12 @@ static void flushes(const char* path) {
   int told = 0;
   for (int step = (int)extents[0]; step < n_steps && !told; ++step) {
     good &= write_step(file, datasets, step, collective);
-    /* What nobody has open rank 0 writes where it lies, without HDF5. */
+    /* Rank 0 writes the values of a closed dataset in place, without HDF5. */
     if (step % 2 == 1) {
       good &= H5Dclose(datasets[2]) >= 0;
       datasets[2] = -1;
     }
-    /* A call of one rank alone may have failed; all of them end with it. */
+    /* A call may have failed on one rank only: then all ranks end. */
     MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (H5Fflush(file, H5F_SCOPE_GLOBAL) < 0) {
       fprintf(stderr, "campaign error: %s\n", last_error());
@@ -212,8 +212,8 @@ static herr_t write_rows(hid_t file, const char* name) {
   return done;
 }
 
-/* Files must not grow any more (RLIMIT_FSIZE, as `ulimit -f` sets it): the flush fails on every
- * rank, nobody dies by a signal, and what was flushed before stays. */
+/* Limit the size of files (RLIMIT_FSIZE, which `ulimit -f` sets): the flush fails on every rank, no
+ * signal kills a rank, and the file keeps the data of the flush before. */
 static void limited(const char* path) {
   hid_t access_list = mpio_list();
   hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access_list);
@@ -232,15 +232,15 @@ static void limited(const char* path) {
   failed |= H5Fclose(file) >= 0;
 }
 
-/* Say of a call whether it failed, and how; all ranks go on alike. */
+/* Print the error of a call if it failed; all ranks go on. */
 static void tell(const char* call, herr_t done) {
   if (done >= 0) return;
   failed = 1;
   fprintf(stderr, "%s: %s\n", call, last_error());
 }
 
-/* Collective calls for which each rank needs a MiB and more by itself: values that are converted,
- * gathered, cut off in the midst of chunks, written by rank 0, copied. */
+/* Make collective calls for which each rank needs a MiB or more: values are converted, gathered,
+ * cut off in the middle of chunks, written by rank 0, and copied. */
 static void large(const char* path) {
   enum { ROWS = 512, COLUMNS = 512 };
   const hsize_t extents[2] = {ROWS, COLUMNS};
@@ -256,7 +256,7 @@ static void large(const char* path) {
   hid_t space = H5Screate_simple(2, extents, NULL);
   hid_t memory = H5Screate_simple(2, count, NULL);
   hid_t cut = create(file, "cut", H5T_NATIVE_FLOAT, space, list);
-  /* Elements of three bytes: not for chunks of ours. */
+  /* Elements of three bytes, which Tailrace does not store in chunks. */
   hid_t three = H5Tcreate(H5T_OPAQUE, 3);
   hid_t plain = create(file, "plain", three, space, H5P_DEFAULT);
   double* values = calloc(ROWS * COLUMNS, sizeof(double));
@@ -280,8 +280,8 @@ static void large(const char* path) {
   tell("H5Fclose", H5Fclose(file));
 }
 
-/* Many datasets, flushed and then copied: a list that each rank makes by itself becomes twice as
- * long. What follows is to find it the same on all ranks. */
+/* Flush many datasets and copy them, which doubles a list that each rank builds on its own. Later
+ * calls need equal lists on all ranks. */
 static void copies(const char* path) {
   enum { DATASETS = 40 };
   const hsize_t extents[2] = {8, WIDTH};

@@ -1,4 +1,4 @@
-"""A program on h5py's parallel build, as h5py's own documentation has them; run by every rank.
+"""Program on h5py's parallel build, like those of h5py's documentation; every rank runs it.
 
     write_h5py.py FILE
 """
@@ -14,16 +14,16 @@ n_ranks = MPI.COMM_WORLD.size
 
 
 def part(n):
-    """This rank's share of n rows."""
+    """Return the slice of this rank's share of n rows."""
     return slice(n * rank // n_ranks, n * (rank + 1) // n_ranks)
 
 
 with h5py.File(sys.argv[1], "w", driver="mpio", comm=MPI.COMM_WORLD) as file:
-    # Every rank its own element, and its own rows.
+    # Every rank writes its own element, and its own rows.
     file.create_dataset("test", (n_ranks,), dtype="i")[rank] = rank
     rows = np.arange(6000.0).reshape(60, 100)
     file.create_dataset("rows", (60, 100), dtype="f8")[part(60)] = rows[part(60)]
-    # Collective writes; a type that is converted; the other byte order; half precision.
+    # Collective writes; a conversion of types and byte order; half precision.
     big = file.create_dataset("big_endian", (60, 100), dtype=">f4")
     with big.collective:
         big[part(60), :] = rows[part(60)]
@@ -56,7 +56,7 @@ with h5py.File(sys.argv[1], "w", driver="mpio", comm=MPI.COMM_WORLD) as file:
         grown.resize(20 * (step + 1), axis=0)
         grown[20 * step + rank] = rows[step]
         file.flush()
-    # Groups and attributes, and what they say of the file.
+    # Groups and attributes; properties of the file; reads.
     group = file.create_group("a/b")
     group.attrs["text"] = "words of some length"
     group.attrs["numbers"] = np.arange(5)

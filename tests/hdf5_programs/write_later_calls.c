@@ -1,5 +1,5 @@
-/* As write_patterns.c, with calls that came with HDF5 1.14: several datasets at once, and
- * asynchronous ones. With an older HDF5 it does nothing.
+/* Patterns like those of write_patterns.c, with calls of HDF5 1.14: several datasets in one call,
+ * and asynchronous calls. With an older HDF5 the program does nothing, and its exit status is 3.
  *
  *   write_later_calls FOLDER PATTERN...
  */
@@ -10,7 +10,7 @@
 
 enum { n_fields = 4, n_rows = 60, n_columns = 90 };
 
-/* One call's lists: this rank's rows of every dataset. */
+/* Arguments of one call: this rank's rows of every dataset. */
 typedef struct {
   hid_t datasets[n_fields];
   hid_t types[n_fields];
@@ -74,7 +74,7 @@ static void check_all(const Lists* lists, hid_t list) {
   }
 }
 
-/* Halves of the rows, the first together, the second rank by rank; read back by all. */
+/* Write the first half of the rows collectively, the second one independently; all ranks read. */
 static void multi(const char* path) {
   const hsize_t extents[2] = {n_rows, n_columns};
   hid_t file = create_file(path);
@@ -85,7 +85,7 @@ static void multi(const char* path) {
   hsize_t first = first_row(n_rows / 2, rank);
   begin_lists(&lists, first, first_row(n_rows / 2, rank + 1) - first);
   write_lists(&lists, n_fields, collective);
-  /* Memory as one run: the same values once more. */
+  /* Write the same values again, with contiguous memory (H5S_BLOCK). */
   DO(H5Dwrite(lists.datasets[0], H5T_NATIVE_DOUBLE, H5S_BLOCK, lists.rows[0], H5P_DEFAULT,
               lists.values[0]));
   end_lists(&lists);
@@ -116,7 +116,7 @@ static void wait_for(hid_t events) {
   CHECK(n_under_way == 0 && !failed);
 }
 
-/* Every call that has an asynchronous twin, by that. */
+/* Use the asynchronous form of every call that has one. */
 static void async(const char* path) {
   const hsize_t start_extents[2] = {20, 50};
   const hsize_t extents[2] = {40, 50};
@@ -204,8 +204,8 @@ static int note_insertion(const H5ES_op_info_t* operation, H5ES_status_t status,
   return 0;
 }
 
-/* What an event set says after calls that went well, one that fails, and a cancellation: stored in
- * the file, to be compared. */
+/* Store an event set's counts in attributes, for comparison: after successful calls, a call that
+ * fails, and a cancellation. */
 static void events(const char* path) {
   const hsize_t extents[2] = {40, 50};
   const hsize_t other_extents[1] = {7};
@@ -227,7 +227,7 @@ static void events(const char* path) {
   double values[40 * 50];
   for (hsize_t i = 0; i < n * 50; ++i) values[i] = value_at(first * 50 + i);
   DO(H5Dwrite_async(dataset, H5T_NATIVE_DOUBLE, memory, rows, H5P_DEFAULT, values, set));
-  /* Other elements in memory than in the file. */
+  /* Memory and file have different numbers of elements. */
   hid_t wrong = space_of(1, other_extents, NULL);
   H5E_auto2_t printer;
   void* data;
@@ -281,7 +281,7 @@ static int visit_chunk(const hsize_t* offset, unsigned filters, haddr_t address,
   return 0;
 }
 
-/* Datasets of two files in one call, and what only rank 0 could answer: errors, and no harm. */
+/* Datasets of two files in one call, and a call that only rank 0 could serve, fail without harm. */
 static void refused_later(const char* path) {
   char second[4096];
   const hsize_t extents[2] = {n_rows, n_columns};
@@ -321,7 +321,7 @@ static void refused_later(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* The program itself chooses our connector, for one of two files. */
+/* The program chooses our connector itself, for one of two files. */
 static void chosen(const char* path) {
   char second[4096];
   hid_t connector = H5VLregister_connector_by_name("tailrace", H5P_DEFAULT);

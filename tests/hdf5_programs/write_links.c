@@ -1,6 +1,6 @@
-/* As write_patterns.c, with links of the program's own kinds (H5Lregister, H5Lcreate_ud): one that
- * counts as a hard link does, and keeps an object that has no other, and one that is a path; and
- * with objects that are kept by a count alone.
+/* Patterns like those of write_patterns.c, with link classes of the program (H5Lregister,
+ * H5Lcreate_ud). One class changes the reference count like a hard link, so that it keeps an object
+ * without other links. Another class is a path. Some objects are kept by a reference count only.
  *
  *   write_links FOLDER PATTERN...
  */
@@ -9,7 +9,7 @@
 
 enum { n_rows = 64, n_columns = 80, hard_class = 201, path_class = 202 };
 
-/* --- a link to an object, by where that lies, which counts it */
+/* --- a link class that stores an object's token or address, and counts references */
 
 #if H5_VERSION_GE(1, 12, 0)
 typedef H5O_token_t Place;
@@ -98,7 +98,7 @@ static void link_to(hid_t file, const char* name, hid_t object) {
                   H5P_DEFAULT));
 }
 
-/* --- what lies behind them */
+/* --- datasets and groups that the links lead to */
 
 static hid_t new_dataset(hid_t location, const char* name, int chunked) {
   const hsize_t extents[2] = {n_rows, n_columns};
@@ -142,8 +142,9 @@ static void name_again(hid_t file) {
   DO(H5Gclose(group));
 }
 
-/* A dataset and a group with one lose their names, and live by links of the program's kind: written
- * before, between flushes, and after; once more when the file is opened again. */
+/* A dataset, and a group with a dataset, lose their names and are kept by links of the program's
+ * class. They are written before, between flushes, and after, and once more in the file opened
+ * again. */
 static void counted(const char* path) {
   hid_t collective = collective_list();
   DO(H5Lregister(&hard_link));
@@ -186,7 +187,7 @@ static void counted(const char* path) {
   name_again(file);
   DO(H5Fclose(file));
 
-  /* As an earlier program has left them: each has a name and a link of the other kind. */
+  /* An earlier program has left them so: each has a name and a link of the program's class. */
   file = open_file(path, H5F_ACC_RDWR);
   kept = opened(file, "kept");
   link_to(file, "to kept", kept);
@@ -202,7 +203,7 @@ static void counted(const char* path) {
     DO(H5Dclose(one));
   }
   DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
-  /* For whoever does not know such links. */
+  /* Readers that do not know the link class need names. */
   name_again(file);
   kept = opened(file, "to kept");
   DO(H5Olink(kept, file, "named kept", H5P_DEFAULT, H5P_DEFAULT));
@@ -215,7 +216,8 @@ static void counted(const char* path) {
   DO(H5Pclose(collective));
 }
 
-/* Written, read, made and deleted through a link that is a path; copied and moved, too. */
+/* Datasets are written, read, created and deleted through a link that is a path. The link is copied
+ * and moved, too. */
 static void by_path(const char* path) {
   static const char target[] = "/group/values";
   static const char to_group[] = "/group";
@@ -251,7 +253,7 @@ static void by_path(const char* path) {
   check_all(dataset);
   write_half(dataset, 0, collective);
   DO(H5Dclose(dataset));
-  /* Nobody knows them any more: an error, and no harm. */
+  /* Without their class, links fail and do no harm. */
   DO(H5Lunregister((H5L_type_t)path_class));
   H5E_auto2_t printer;
   void* data;
@@ -268,7 +270,7 @@ static void by_path(const char* path) {
   DO(H5Pclose(collective));
 }
 
-/* By a count alone, without a link of any kind. */
+/* A reference count keeps a dataset that has no link. */
 static void without_links(const char* path) {
   hid_t file = create_file(path);
   hid_t dataset = new_dataset(file, "name", 1);
@@ -284,13 +286,13 @@ static void without_links(const char* path) {
   DO(H5Olink(dataset, file, "name", H5P_DEFAULT, H5P_DEFAULT));
   DO(H5Dclose(dataset));
   DO(H5Fclose(file));
-  /* As rank 0 has it, whose file it is. */
+  /* Get the token or address in the file, which rank 0 has written. */
   file = open_file(path, H5F_ACC_RDWR);
   dataset = opened(file, "name");
   const Place place_in_file = place_of(dataset);
   DO(H5Dclose(dataset));
   DO(H5Fclose(file));
-  /* As an earlier program has left it: with a name, and counted once more. */
+  /* An earlier program has left it so: with a name, and with one reference more. */
   file = open_file(path, H5F_ACC_RDWR);
   DO(H5Ldelete(file, "name", H5P_DEFAULT));
   dataset = open_at(file, place_in_file);
@@ -303,8 +305,8 @@ static void without_links(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Nobody finds such a dataset when the file is opened: calls for its values fail, on all ranks, and
- * do no harm. Not without us. */
+/* Tailrace does not find such a dataset in a file that it opens: calls for its values fail, on all
+ * ranks, and do no harm. This pattern is not for plain HDF5. */
 static void unlinked(const char* path) {
   double value = 1;
   hid_t file = create_file(path);

@@ -1,6 +1,7 @@
-/* As write_patterns.c, with datasets that are reached in other ways than by their names in a file:
- * from callbacks, by addresses, indices and references, from attributes, through mounts and links
- * to other files, with committed types, and files that are closed before or with their objects.
+/* Patterns like those of write_patterns.c, which open datasets in other ways than by names in a
+ * file: from callbacks, by addresses, indices and references, from attributes, and through mounts
+ * and links to other files. They also use committed types, and close files before or with their
+ * objects.
  *
  *   write_objects FOLDER PATTERN...
  */
@@ -14,7 +15,7 @@ static hid_t rows_space(void) {
   return space_of(2, extents, NULL);
 }
 
-/* This rank's rows of a new dataset. */
+/* Create a dataset and write this rank's rows. */
 static void write_new(hid_t location, const char* name, hid_t type) {
   hid_t space = rows_space();
   hid_t dataset = create(location, name, type, space, H5P_DEFAULT);
@@ -35,7 +36,7 @@ static void check_rows(hid_t dataset) {
   DO(H5Sclose(memory));
 }
 
-/* --- callbacks: HDF5 makes the group's id */
+/* --- callbacks: HDF5 creates the group's id */
 
 static herr_t below_each(hid_t group, const char* name, const H5L_info_t* info, void* data) {
   char below[64];
@@ -99,7 +100,7 @@ static void callbacks(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* --- by index, by address, by reference, by an id of the file that HDF5 gives */
+/* --- by index, by address, by reference, by an id of the file that HDF5 returns */
 
 static void reached(const char* path) {
   hid_t file = create_file(path);
@@ -130,13 +131,13 @@ static void reached(const char* path) {
     CHECK(same == file);
     DO(H5Fclose(same));
     if (i != 1) check_rows(opened[i]);
-    /* One row more, by each id; only by rank 0. */
+    /* Rank 0 writes one more row through each id. */
     if (rank == 0) write_rows(opened[i], (hsize_t)(10 + i), 1, n_columns, H5P_DEFAULT);
     DO(H5Oclose(opened[i]));
   }
   hid_t twice = H5Freopen(file);
   DO(twice);
-  /* What is open by this very id, as h5py asks before it closes all of it. */
+  /* Count the objects that are open through this id, as h5py does before it closes them. */
   hid_t same = H5Iget_file_id(file);
   CHECK(same == file && H5Iget_ref(file) == 2);
   CHECK(H5Fget_obj_count(file, H5F_OBJ_FILE | H5F_OBJ_LOCAL) == 1);
@@ -154,7 +155,7 @@ static void reached(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* --- by an attribute, which stands for the object that has it */
+/* --- by an attribute's id, which represents the object that has the attribute */
 
 static void of_attribute(const char* path) {
   hid_t file = create_file(path);
@@ -177,7 +178,7 @@ static void of_attribute(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* --- what callbacks find is the program's, also by what it wants printed */
+/* --- callbacks run with the program's settings, such as its printer of errors */
 
 static int has_printer(void) {
   H5E_auto2_t print = NULL;
@@ -218,13 +219,13 @@ static void printers(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* --- in another file, to which a name leads */
+/* --- in another file, through a mount or an external link */
 
 static void beside(const char* path, const char* end, char name[4200]) {
   snprintf(name, 4200, "%s.%s", path, end);
 }
 
-/* The object's file is that of the name, and not the one by which it was reached. */
+/* Check that the object's file is `name`, and not `by`, through which the object was opened. */
 static void check_file(hid_t object, const char* name, hid_t by) {
   char found[4200] = "";
   hid_t file = H5Iget_file_id(object);
@@ -251,7 +252,7 @@ static void mounted(const char* path) {
   check_rows(dataset);
   check_file(dataset, child_path, file);
   DO(H5Fflush(child, H5F_SCOPE_GLOBAL));
-  FILE* flushed = fopen(child_path, "rb"); /* By now it has its name. */
+  FILE* flushed = fopen(child_path, "rb"); /* The flush has given the file its name. */
   CHECK(flushed != NULL);
   fclose(flushed);
   write_new(file, "m/flushed_before", H5T_NATIVE_DOUBLE);
@@ -263,7 +264,7 @@ static void mounted(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* A file and one that is mounted in it, as "m". */
+/* Create a file, and another one that is mounted in it as "m". */
 static hid_t mount(const char* path, const char* end, hid_t* child) {
   char child_path[4200];
   beside(path, end, child_path);
@@ -276,7 +277,7 @@ static hid_t mount(const char* path, const char* end, hid_t* child) {
   return file;
 }
 
-/* The mounted file's id leads to both. */
+/* The outer file is closed first: the id of the mounted file leads to both. */
 static void outer_goes_first(const char* path) {
   hid_t child;
   hid_t file = mount(path, "child", &child);
@@ -289,7 +290,7 @@ static void outer_goes_first(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* The mounted file lives on in the outer one, until it is unmounted or that is closed. */
+/* The mounted file is closed first: it stays usable until H5Funmount or the outer file's close. */
 static void inner_goes_first(const char* path) {
   hid_t child;
   hid_t file = mount(path, "child", &child);
@@ -302,7 +303,7 @@ static void inner_goes_first(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* By a name that leads through another mounted file. */
+/* Unmount a file by a name that leads through another mounted file. */
 static void unmounted_last(const char* path) {
   hid_t child;
   hid_t file = mount(path, "child", &child);
@@ -316,7 +317,7 @@ static void unmounted_last(const char* path) {
   write_new(file, "m/n/inmost", H5T_NATIVE_DOUBLE);
   write_new(file, "m/late", H5T_NATIVE_DOUBLE);
   DO(H5Funmount(file, "m/n"));
-  inmost = open_file(inmost_path, H5F_ACC_RDWR); /* It has been closed by that. */
+  inmost = open_file(inmost_path, H5F_ACC_RDWR); /* H5Funmount has closed it. */
   write_new(inmost, "again", H5T_NATIVE_DOUBLE);
   DO(H5Fclose(inmost));
   DO(H5Funmount(file, "m"));
@@ -324,7 +325,8 @@ static void unmounted_last(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* By the inner file's id, when the outer one has none any more: HDF5 closes that with the last. */
+/* Unmount by the inner file's id, when the outer file has no id left; HDF5 closes it with the last
+ * one. */
 static void unmounted_by_inner(const char* path) {
   hid_t child;
   hid_t file = mount(path, "child", &child);
@@ -336,7 +338,7 @@ static void unmounted_by_inner(const char* path) {
   DO(H5close());
 }
 
-/* MPI_Finalize closes them, in whatever order they began. */
+/* MPI_Finalize closes mounted files, independent of the order of their creation. */
 static void mounted_stays(const char* path) {
   hid_t child;
   hid_t file = mount(path, "child", &child);
@@ -349,7 +351,7 @@ static void mounted_stays(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Nobody serves the file that is mounted: it is in each rank's memory. */
+/* Mount a file that Tailrace does not serve, since it is in each rank's memory. */
 static hid_t mount_memory(const char* path, hid_t* file) {
   *file = create_file(path);
   hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -380,7 +382,7 @@ static void unserved_goes_last(const char* path) {
   DO(H5Fclose(memory));
 }
 
-/* The links say how their files are opened: by MPI-IO. */
+/* Open external links with an access list that chooses MPI-IO for their files. */
 static void linked(const char* path) {
   char target_path[4200];
   beside(path, "target", target_path);
@@ -420,7 +422,7 @@ static void linked(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* --- what is no transfer list */
+/* --- ids that are not transfer property lists */
 
 static void wrong_lists(const char* path) {
   hid_t file = create_file(path);
@@ -443,7 +445,7 @@ static void wrong_lists(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* --- committed types, copies, links that go */
+/* --- committed types, copies, links that are deleted or moved */
 
 static void types(const char* path) {
   hid_t file = create_file(path);
@@ -461,7 +463,7 @@ static void types(const char* path) {
   DO(H5Tclose(back));
   DO(H5Dclose(dataset));
   DO(H5Tclose(named));
-  /* Plain HDF5 copies what is there: all ranks' rows must be. */
+  /* Plain HDF5 copies the rows that are in the file, so all ranks must have written theirs. */
   MPI_Barrier(MPI_COMM_WORLD);
   DO(H5Ocopy(file, "by_opened", file, "copied", H5P_DEFAULT, H5P_DEFAULT));
   write_new(file, "goes", H5T_NATIVE_DOUBLE);
@@ -503,7 +505,7 @@ static herr_t try_close(hid_t file) {
   return done;
 }
 
-/* A group that outlives the id of its file leads to it. */
+/* A group that outlives the id of its file still leads to the file. */
 static void outlives(const char* path) {
   hid_t file = create_with(path, H5F_CLOSE_WEAK);
   hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -521,7 +523,7 @@ static void outlives(const char* path) {
   DO(H5Gclose(group));
 }
 
-/* What HDF5 refuses to close stays as it is, and can be closed later. */
+/* A file that HDF5 refuses to close does not change, and can be closed later. */
 static void refuses(const char* path) {
   hid_t file = create_with(path, H5F_CLOSE_SEMI);
   hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -535,7 +537,7 @@ static void refuses(const char* path) {
   CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
 }
 
-/* Only the last rank has something open. */
+/* Only the last rank has an open object, and only there H5Fclose fails. */
 static void one_refuses(const char* path) {
   hid_t file = create_with(path, H5F_CLOSE_SEMI);
   hid_t group = H5Gcreate2(file, "g", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -549,7 +551,7 @@ static void one_refuses(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* H5F_CLOSE_STRONG closes what was opened by that id of the file, and nothing of others. */
+/* H5F_CLOSE_STRONG closes only objects that were opened by this id of the file. */
 static void closes_its_own(const char* path) {
   hid_t file = create_with(path, H5F_CLOSE_STRONG);
   hid_t second = H5Freopen(file);
@@ -566,7 +568,7 @@ static void closes_its_own(const char* path) {
   CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
 }
 
-/* What is opened and closed again and again leaves nothing. */
+/* Opening and closing a file repeatedly leaves no open ids. */
 static void reopens(const char* path) {
   hid_t file = create_file(path);
   write_new(file, "a", H5T_NATIVE_DOUBLE);
@@ -591,7 +593,8 @@ static void reopens(const char* path) {
   CHECK(H5Fget_obj_count(all, all) == 0);
 }
 
-/* The program has open what it has opened; of all files a VOL connector's HDF5 has ids besides. */
+/* Counts of a file's open objects have only the program's. With a VOL connector, counts over all
+ * files may have the connector's ids, too. */
 static void counts(const char* path) {
   hid_t file = create_file(path);
   write_new(file, "a", H5T_NATIVE_DOUBLE);
@@ -615,7 +618,7 @@ static void counts(const char* path) {
   CHECK(H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) == 0);
 }
 
-/* HDF5 ends and begins anew, and what is open then is closed by MPI_Finalize. */
+/* HDF5 ends and starts again. MPI_Finalize closes the objects that are open then. */
 static void begins_anew(const char* path) {
   char again[4200];
   beside(path, "again", again);
@@ -625,7 +628,7 @@ static void begins_anew(const char* path) {
   write_new(create_file(again), "b", H5T_NATIVE_DOUBLE);
 }
 
-/* Nothing is closed but by the end of HDF5. */
+/* Only the end of HDF5 closes objects. */
 static void ends_at_once(const char* path) {
   hid_t file = create_file(path);
   write_new(file, "a", H5T_NATIVE_DOUBLE);

@@ -1,5 +1,5 @@
-/* Compounds of 8 bytes (complex numbers), of which ranks write single members of the same elements
- * in turn: datasets that all ranks store in chunks. As write_patterns.c otherwise.
+/* Patterns like those of write_patterns.c, with compounds of 8 bytes (complex numbers), which all
+ * ranks store in chunks. Ranks write single members of the same elements in turn.
  *
  *   write_pairs FOLDER PATTERN...
  */
@@ -8,7 +8,7 @@
 
 enum { n_pairs = 5000 };
 
-/* 0 and 1: a member alone; -1: both. */
+/* Type with the member of this number, 0 or 1, or with both if `which` is -1. */
 static hid_t pair_type(int which) {
   hid_t type = H5Tcreate(H5T_COMPOUND, which < 0 ? 8 : 4);
   if (which <= 0) DO(H5Tinsert(type, "re", 0, H5T_NATIVE_FLOAT));
@@ -70,25 +70,25 @@ static void pairs(const char* path) {
     DO(H5Pclose(list));
     write_part(datasets[i], -1, rank, 0);
     MPI_Barrier(MPI_COMM_WORLD);
-    write_part(datasets[i], 0, next, 100); /* Another rank's elements. */
+    write_part(datasets[i], 0, next, 100); /* Write elements of another rank. */
     write_part(datasets[i], 1, rank, 200);
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == n_ranks - 1) write_part(datasets[i], -1, 0, 300); /* Over both members, */
+    if (rank == n_ranks - 1) write_part(datasets[i], -1, 0, 300); /* Overwrite both members, */
     MPI_Barrier(MPI_COMM_WORLD);
-    if (rank == 0) write_part(datasets[i], 0, 0, 400); /* and over one of them. */
+    if (rank == 0) write_part(datasets[i], 0, 0, 400); /* then one of them. */
   }
-  /* Twice: where flushes go on beside the program, the second completes the first. */
+  /* Flush twice: if flushes run in the background, the second one completes the first. */
   for (int i = 0; i < 2; ++i) DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
   for (int i = 0; i < 3; ++i) {
     write_part(datasets[i], 1, next, 500);
-    read_part(datasets[i], next); /* A rank's own member over what was flushed. */
+    read_part(datasets[i], next); /* The rank's new member replaces the flushed one. */
     DO(H5Dclose(datasets[i]));
   }
   DO(H5Tclose(type));
   DO(H5Fclose(file));
 }
 
-/* A dataset that is gone when its members are to be written, and one whose end is cut. */
+/* Delete a dataset before its members are written, and shrink another one. */
 static void gone(const char* path) {
   const hsize_t extent = n_pairs;
   const hsize_t most = H5S_UNLIMITED;

@@ -1,7 +1,6 @@
-/* A program that writes through parallel HDF5, as simulation codes do, and knows nothing of
- * Tailrace: patterns of calls by their names, each into a file of its name. The same run with
- * libtailrace_hdf5 preloaded must leave files with the same values
- * (tests/python/test_hdf5_programs.py).
+/* Program that writes through parallel HDF5, as simulation codes do, without knowledge of Tailrace.
+ * Each named pattern of calls writes a file of its name. A run with libtailrace_hdf5 preloaded must
+ * write files with the same values (tests/python/test_hdf5_programs.py).
  *
  *   write_patterns FOLDER PATTERN...
  */
@@ -10,7 +9,7 @@
 
 #include "parallel_patterns.h"
 
-/* Contiguous datasets, each rank a block of rows; groups and attributes around them. */
+/* Write contiguous datasets, of which each rank has a block of rows; also groups and attributes. */
 static void blocks(const char* path) {
   const hsize_t extents[2] = {97, 120};
   hid_t file = create_file(path);
@@ -35,7 +34,7 @@ static void blocks(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* The program's own chunks and filters, early allocation, an edge chunk, H5Dcreate1. */
+/* Use the program's own chunks and filters, early allocation, an edge chunk, H5Dcreate1. */
 static void chunks(const char* path) {
   const hsize_t extents[2] = {70, 130};
   const hsize_t chunk[2] = {16, 50};
@@ -73,7 +72,7 @@ static void chunks(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Strided, irregular and offset hyperslabs, points, a selection in memory, nothing at all. */
+/* Use strided, irregular and offset hyperslabs, points, a selection in memory, an empty one. */
 static void selections(const char* path) {
   const hsize_t extents[2] = {64, 96};
   hid_t file = create_file(path);
@@ -95,7 +94,7 @@ static void selections(const char* path) {
   DO(H5Dclose(dataset));
   dataset = create(file, "irregular", H5T_NATIVE_INT, space, H5P_DEFAULT);
   {
-    /* Two overlapping boxes of this rank's rows, blocks with gaps, out of a wider array. */
+    /* Two overlapping boxes of this rank's rows and blocks with gaps, from a wider array. */
     const hsize_t rows = 64 / (hsize_t)n_ranks;
     const hsize_t a[2] = {rows * (hsize_t)rank, 3};
     const hsize_t a_count[2] = {rows - 1, 20};
@@ -120,7 +119,7 @@ static void selections(const char* path) {
   DO(H5Dclose(dataset));
   dataset = create(file, "offset", H5T_NATIVE_INT, space, H5P_DEFAULT);
   {
-    /* One row, moved from rank to rank by the selection's offset. */
+    /* One row, which the selection's offset moves to another place for each rank. */
     const hsize_t start[2] = {2, 4};
     const hsize_t count[2] = {1, 80};
     const hsize_t n = 80;
@@ -139,7 +138,7 @@ static void selections(const char* path) {
     hsize_t points[200][2];
     const hsize_t n = 200;
     for (hsize_t i = 0; i < n; ++i) {
-      /* In no order, none twice. */
+      /* Points have no order; none occurs twice. */
       const hsize_t at = (i * 37) % n;
       points[i][0] = (hsize_t)rank + (hsize_t)n_ranks * (at / 20);
       points[i][1] = (at % 20) * 4 + at % 3;
@@ -166,7 +165,7 @@ static void selections(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* A dataset that grows by set_extent, flushed in between; fill values where nobody wrote. */
+/* Extend a dataset by H5Dset_extent, with flushes in between; unwritten rows have fill values. */
 static void grows(const char* path) {
   const hsize_t start_extents[2] = {0, 50};
   const hsize_t most[2] = {H5S_UNLIMITED, 200};
@@ -183,7 +182,7 @@ static void grows(const char* path) {
     const hsize_t extents[2] = {(step + 1) * 8, 50 + step * 10};
     DO(H5Dset_extent(dataset, extents));
     for (int of = 0; of < 8; ++of) {
-      /* Rank by rank a row; the last row of each step stays unwritten. */
+      /* Ranks write rows in turn; the last row of each step stays unwritten. */
       if (of % n_ranks != rank || of == 7) continue;
       write_rows(dataset, step * 8 + (hsize_t)of, 1, extents[1], H5P_DEFAULT);
     }
@@ -191,7 +190,7 @@ static void grows(const char* path) {
   }
   DO(H5Pclose(collective));
   DO(H5Dclose(dataset));
-  /* Extended and cut before anything is flushed, and after. */
+  /* This dataset is extended and shrunk, before its first flush and after. */
   dataset = create(file, "cut", H5T_NATIVE_DOUBLE, space, list);
   hsize_t extents[2] = {40, 50};
   DO(H5Dset_extent(dataset, extents));
@@ -232,7 +231,8 @@ static hid_t particle_type(void) {
   return type;
 }
 
-/* What goes through rank 0: compounds, enums, strings, scalars, compact and many small datasets. */
+/* Write what rank 0 writes for all: compounds, enums, strings, scalars, compact and many small
+ * datasets. */
 static void small(const char* path) {
   hid_t file = create_file(path);
   hid_t type = particle_type();
@@ -256,7 +256,7 @@ static void small(const char* path) {
   free(particles);
   DO(H5Dclose(dataset));
   DO(H5Tclose(type));
-  /* An enum and a compact dataset; a scalar that the last rank alone writes. */
+  /* An enum and a compact dataset; a scalar that only the last rank writes. */
   hid_t colour = H5Tenum_create(H5T_NATIVE_SHORT);
   short red = 1;
   short blue = 4;
@@ -274,7 +274,7 @@ static void small(const char* path) {
   DO(H5Pset_layout(compact, H5D_COMPACT));
   dataset = create(file, "compact", H5T_NATIVE_INT, space, compact);
   {
-    /* These are metadata: all ranks write them. */
+    /* Values of compact datasets are metadata, so all ranks write them. */
     int values[300];
     for (int i = 0; i < 300; ++i) values[i] = i * i;
     DO(H5Dwrite(dataset, H5T_NATIVE_INT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values));
@@ -314,7 +314,7 @@ static void small(const char* path) {
 
 enum { n_kept = 24, kept_rows = 12, kept_columns = 7 };
 
-/* This rank's rows of a small dataset: every second column, or all. */
+/* Write this rank's rows of a small dataset: every second column, or all. */
 static void write_kept(hid_t dataset, int seed, int whole) {
   const hsize_t first = first_row(kept_rows, rank);
   const hsize_t start[2] = {first, 0};
@@ -330,8 +330,8 @@ static void write_kept(hid_t dataset, int seed, int whole) {
   DO(H5Sclose(space));
 }
 
-/* Small datasets that are written again, flushed and read, closed or left open in between; some
- * with a fill value, some never written, deleted, copied.
+/* Write small datasets repeatedly. They are flushed and read, and closed or left open in between.
+ * Some have a fill value, some are never written, deleted, or copied.
  */
 static void rewrites(const char* path) {
   const hsize_t extents[2] = {kept_rows, kept_columns};
@@ -348,7 +348,7 @@ static void rewrites(const char* path) {
       if (round == 0) {
         open[i] = create(file, name, H5T_NATIVE_INT, space, i % 2 ? filled : H5P_DEFAULT);
       } else if (i % 3 != 0) {
-        if (round == 2 && i % 8 == 7) { /* Its place may become another one's. */
+        if (round == 2 && i % 8 == 7) { /* Another dataset may get its space. */
           DO(H5Ldelete(file, name, H5P_DEFAULT));
           open[i] = create(file, name, H5T_NATIVE_INT, space, filled);
         } else {
@@ -356,7 +356,7 @@ static void rewrites(const char* path) {
         }
       }
       DO(open[i]);
-      /* Of some rounds, and of some datasets all of them, nothing is written. */
+      /* Some datasets are never written, others not in every round. */
       if (i % 5 != 4 && (i + round) % 4 != 3)
         write_kept(open[i], 1000 * round + i, (i + round) % 2);
       if (i % 7 == round) write_kept(open[i], 5000 + i, round % 2);
@@ -365,7 +365,7 @@ static void rewrites(const char* path) {
     DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
     if (round == 1) DO(H5Ocopy(file, "kept_01", file, "copy", H5P_DEFAULT, H5P_DEFAULT));
     hid_t collective = collective_list();
-    for (int i = 0; i < n_kept; i += 3) { /* HDF5 may keep what it has read. */
+    for (int i = 0; i < n_kept; i += 3) { /* HDF5 may cache these values. */
       int values[kept_rows * kept_columns];
       DO(H5Dread(open[i], H5T_NATIVE_INT, H5S_ALL, H5S_ALL, collective, values));
     }
@@ -377,7 +377,7 @@ static void rewrites(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* A file that is closed, opened again and added to, twice. */
+/* Close a file, open it again and add to it, twice. */
 static void append(const char* path) {
   const hsize_t extents[2] = {60, 100};
   const hsize_t most[2] = {H5S_UNLIMITED, 100};
@@ -433,7 +433,7 @@ static void append(const char* path) {
   DO(H5Sclose(fives));
 }
 
-/* As AMReX does: one rank makes the file by itself, then all open it again and again and write. */
+/* One rank creates the file alone; then all ranks open it repeatedly and write, like AMReX. */
 static void prepared(const char* path) {
   const hsize_t extents[2] = {64, 50};
   const double fill = 4;
@@ -458,7 +458,7 @@ static void prepared(const char* path) {
     for (int i = 0; i < 3; ++i) {
       hid_t dataset = H5Dopen2(file, names[i], H5P_DEFAULT);
       DO(dataset);
-      /* The upper half, then some rows over the border of the two. */
+      /* Write the upper half, then some rows on both sides of the middle. */
       hsize_t first = round == 0 ? first_row(32, rank) : 28 + first_row(10, rank);
       hsize_t end = round == 0 ? first_row(32, rank + 1) : 28 + first_row(10, rank + 1);
       write_rows(dataset, first, end - first, 50, H5P_DEFAULT);
@@ -475,7 +475,7 @@ static void prepared(const char* path) {
   }
 }
 
-/* What several ranks write one after the other, as messages of the program's own see to it. */
+/* Several ranks write the same elements, in an order that the program's own messages ensure. */
 static void overlaps(const char* path) {
   const hsize_t extents[2] = {80, 60};
   const hsize_t chunk[2] = {7, 11};
@@ -494,7 +494,7 @@ static void overlaps(const char* path) {
     hsize_t n = first_row(80, rank + 1) - first;
     write_rows(dataset, first, n - 1, 60, H5P_DEFAULT);
     MPI_Barrier(MPI_COMM_WORLD);
-    /* The last rank writes over the others' first row, then all of them once more, together. */
+    /* The last rank overwrites row 0; then each rank overwrites a row, in a collective write. */
     hid_t memory;
     hid_t rows = rows_of(dataset, 0, 1, &memory);
     if (rank == n_ranks - 1) {
@@ -517,8 +517,8 @@ static void overlaps(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* A dataset at its largest is cut and grows again; a dataset where another one was; one that is
- * deleted while it is open; a second id of the file. */
+/* A dataset of maximal size shrinks and grows again. Another one is deleted while it is open, and a
+ * third one may get its space. The file has a second id. */
 static void lives(const char* path) {
   const hsize_t extents[2] = {100, 100};
   const hsize_t less[2] = {100, 50};
@@ -542,7 +542,7 @@ static void lives(const char* path) {
   DO(H5Dclose(dataset));
   hid_t again = H5Freopen(file);
   DO(again);
-  /* Written, flushed, deleted; then written while it has no name any more. */
+  /* This dataset is written, flushed and deleted, and then written without a name. */
   dataset = create(file, "deleted", H5T_NATIVE_DOUBLE, space, list);
   write_rows(dataset, first, n, 100, H5P_DEFAULT);
   DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
@@ -557,7 +557,7 @@ static void lives(const char* path) {
   DO(H5Dclose(dataset));
   DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
   DO(H5Fclose(again));
-  /* In the space of the one that is gone; only a part is written. */
+  /* This dataset may get the space of the deleted one; only a part of it is written. */
   const hsize_t hundred = 100;
   hid_t row = space_of(1, &hundred, NULL);
   hid_t none = H5Screate(H5S_NULL);
@@ -574,7 +574,7 @@ static void lives(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Reads back what it has written: its own at once, others' by a collective read. */
+/* Read written values: a rank's own at once, those of other ranks by a collective read. */
 static void reads(const char* path) {
   const hsize_t extents[2] = {48, 64};
   hid_t file = create_file(path);
@@ -596,7 +596,7 @@ static void reads(const char* path) {
   DO(H5Dread(dataset, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, collective, all));
   for (hsize_t i = 0; i < 48 * 64; ++i) CHECK(all[i] == value_at(i));
   free(all);
-  /* Later writes over flushed ones, seen by their own rank at once. */
+  /* A rank's later writes replace earlier values, and its own reads see that at once. */
   double one = 1e6 + rank;
   const hsize_t start[2] = {first, 5};
   const hsize_t count[2] = {1, 1};
@@ -613,7 +613,7 @@ static void reads(const char* path) {
   CHECK(seen[0] == one && seen[1] == value_at(first * 64 + 6));
   DO(H5Sclose(memory_pair));
   DO(H5Sclose(memory));
-  /* The number of what is open is the program's. */
+  /* Counts of open objects have only those of the program. */
   CHECK(H5Fget_obj_count(file, H5F_OBJ_ALL) == 2);
   hid_t list = H5Fget_access_plist(file);
   CHECK(H5Pget_driver(list) == H5FD_MPIO);
@@ -626,12 +626,12 @@ static void reads(const char* path) {
   DO(H5Sclose(space));
   DO(H5Fclose(file));
   free(back);
-  /* Read-only, by HDF5 alone. */
+  /* Open the file to read, which HDF5 serves without Tailrace. */
   file = open_file(path, H5F_ACC_RDONLY);
   DO(H5Fclose(file));
 }
 
-/* Renamed, deleted, replaced, copied and unnamed datasets. */
+/* Rename, delete, replace and copy datasets, and create one without a name. */
 static void changes(const char* path) {
   const hsize_t extents[2] = {50, 100};
   hid_t file = create_file(path);
@@ -665,7 +665,7 @@ static void changes(const char* path) {
   DO(H5Olink(dataset, file, "linked", H5P_DEFAULT, H5P_DEFAULT));
   DO(H5Dclose(dataset));
   DO(H5Ocopy(file, "late", file, "copy", H5P_DEFAULT, H5P_DEFAULT));
-  /* A small one, which rank 0 alone has space for. */
+  /* A small dataset, for which only rank 0 has space. */
   const hsize_t ten = 10;
   hid_t tens = space_of(1, &ten, NULL);
   dataset = create(file, "little", H5T_NATIVE_DOUBLE, tens, H5P_DEFAULT);
@@ -700,7 +700,7 @@ static void changes(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Ends without a word after a flush: what came later is lost, nothing else. */
+/* End abruptly after a flush: only later writes are lost. */
 static void killed(const char* path) {
   const hsize_t extents[2] = {80, 100};
   hid_t file = create_file(path);
@@ -715,7 +715,7 @@ static void killed(const char* path) {
   _exit(0);
 }
 
-/* Leaves all open at MPI_Finalize. */
+/* Leave all ids open at MPI_Finalize. */
 static void left_open(const char* path) {
   const hsize_t extents[2] = {80, 100};
   hid_t file = create_file(path);
@@ -725,14 +725,15 @@ static void left_open(const char* path) {
   write_rows(dataset, first, first_row(80, rank + 1) - first, 100, H5P_DEFAULT);
 }
 
-/* The innermost entry of the error stack. */
+/* Note an entry of the error stack; after H5Ewalk2 downward, the innermost one is left. */
 static herr_t note_error(unsigned n, const H5E_error2_t* error, void* last) {
   (void)n;
   *(H5E_error2_t*)last = *error;
   return 0;
 }
 
-/* Text of variable length that a file had: who reads it asks no other rank, whatever the list. */
+/* Read text of variable length from an existing file on one rank, which needs no other rank, even
+ * with a collective transfer list. */
 static void read_words(const char* path) {
   char name[4096];
   snprintf(name, sizeof(name), "%s.words", path);
@@ -766,7 +767,7 @@ static void read_words(const char* path) {
   DO(H5Tclose(text));
 }
 
-/* Asks for what is not served: every rank hears so, and the file is none the worse. */
+/* Make calls that Tailrace does not serve: every rank gets an error, and the file stays intact. */
 static void refused(const char* path) {
   const hsize_t extents[2] = {50, 100};
   read_words(path);
@@ -785,7 +786,7 @@ static void refused(const char* path) {
   DO(H5Eget_auto2(H5E_DEFAULT, &printer, &data));
   DO(H5Eset_auto2(H5E_DEFAULT, NULL, NULL));
   if (rank > 0) CHECK(H5Dwrite(texts, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, &word) < 0);
-  /* One element in memory, a whole row in the file. */
+  /* One element in memory, all of them in the file. */
   const hsize_t one = 1;
   double value = 0;
   hid_t memory = space_of(1, &one, NULL);
@@ -795,7 +796,7 @@ static void refused(const char* path) {
   DO(H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, note_error, &error));
   CHECK(error.maj_num == H5E_DATASET && error.min_num == H5E_WRITEERROR);
   CHECK(strcmp(error.func_name, "H5Dwrite") == 0);
-  /* A collective write that fails on one rank fails on all, and waits for nobody. */
+  /* A collective write that fails on one rank fails on all, and does not hang. */
   hid_t collective = collective_list();
   hid_t rows = rows_of(dataset, (hsize_t)rank, 1, &row_memory);
   double row[100];
@@ -821,7 +822,7 @@ static void refused(const char* path) {
   CHECK(H5Fdelete(path, H5P_DEFAULT) < 0);
 #endif
   DO(H5Eset_auto2(H5E_DEFAULT, printer, data));
-  /* A file is not closed under its objects' feet. */
+  /* Closing a second id of the file leaves its objects open. */
   hid_t again = H5Freopen(file);
   DO(again);
   DO(H5Fclose(again));
@@ -834,7 +835,7 @@ static void refused(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* What a rank has open alone is not opened with others, who know nothing of it. */
+/* A file that one rank has open alone cannot be opened by all ranks, and its open fails on all. */
 static void opened_by_one(const char* path) {
   hid_t shared = create_file(path);
   DO(H5Fclose(shared));

@@ -1,17 +1,27 @@
-// A plotfile as codes on AMReX leave it through HDF5, with that library's pattern of calls: rank 0
-// creates the file alone, without MPI; all ranks open it again by MPI-IO, once for each level, with
-// collective metadata and an alignment; each level has a group with attributes, its boxes as
-// compounds that rank 0 alone writes, and one dataset of doubles, allocated early, in which each
-// box has all its cells of the first component, then of the second, and so on. Each rank writes its
-// boxes as one hyperslab: levels in turn collectively and independently.
+// Writes a plotfile with the HDF5 calls of AMReX codes. Rank 0 creates the file alone, without MPI.
+// All ranks open it again through MPI-IO, once for each level, with collective metadata and an
+// alignment. Each level has a group with attributes, and its boxes as compounds that only rank 0
+// writes. One dataset of doubles per level, allocated early, has the cells of each box: those of
+// the first component, then of the second, and so on. Each rank writes its boxes as one hyperslab:
+// levels in turn collectively and independently.
 //
 //   write_plotfile FILE [KIND]
 //
-// KIND: equal boxes; small ones; mixed ones, of one blocking factor; ones that are turned, of as
-// many cells; odd ones that have no factor in common; separate datasets for the components; boxes
-// whose offsets are unsaid; nested and nested_odd: each level's boxes lie over some of the next
-// coarser one's, which are equal or odd, and all levels are written before the file is closed;
-// points: equal boxes, each rank's by a list of all cells, every second one first.
+// KIND:
+//   equal      boxes are cubes of n_cells (default)
+//   small      boxes are cubes of 8 cells
+//
+//   mixed      boxes have different sizes, with a common blocking factor
+//   turned     boxes have different shapes, with equal numbers of cells
+//
+//   odd        boxes have no factor in common
+//   separate   each component has a dataset of its own
+//
+//   unsaid     the dataset of offsets is missing
+//   points     each rank selects its cells by a list, every second one first
+//
+//   nested, nested_odd   boxes lie over some of the next coarser level, which are equal or odd;
+//                        all levels are written before the file is closed
 
 #include <hdf5.h>
 #include <mpi.h>
@@ -27,14 +37,14 @@ namespace {
 
 constexpr int n_levels = 3;
 constexpr int kNComponents = 4;
-constexpr int n_boxes = 7;   // Of a level; ranks have unlike numbers of them, perhaps none.
-constexpr int n_cells = 16;  // Of a box, along each side, where all are equal.
+constexpr int n_boxes = 7;   // Per level; ranks have different numbers of them, perhaps none.
+constexpr int n_cells = 16;  // Per side of a box, for kinds of equal boxes.
 
 std::string_view kind = "equal";
 int rank = 0;
 int n_ranks = 1;
 
-/// Every call must succeed, or the program says which one and ends the job.
+/// Return the result of a call; abort the job, with the call's name, if it failed.
 hid_t checked(hid_t result, const char* what) {
   if (result < 0) {
     std::fprintf(stderr, "rank %d: %s failed\n", rank, what);
@@ -60,8 +70,8 @@ hid_t box_type() {
 
 bool is_nested() { return kind.starts_with("nested"); }
 
-/// A box lies over one of the next coarser level, one of them over all of it, one of them half a
-/// cell aside.
+/// Box that lies over one of the next coarser level. One such box covers all of the coarser one,
+/// and another is shifted by half a cell.
 Box nested_box(int level, int index) {
   int extents[3] = {n_cells, n_cells, n_cells};
   int low[3] = {24 * index, 0, 0};
@@ -104,7 +114,7 @@ Box box_of(int level, int index) {
 
 int extent_of(const Box& box, int d) { return box.high[d] - box.low[d] + 1; }
 
-/// Of one component.
+/// Number of cells of a box, for one component.
 int n_cells_of(const Box& box) { return extent_of(box, 0) * extent_of(box, 1) * extent_of(box, 2); }
 
 void write_attribute(hid_t object, const std::string& name, hid_t type, const void* value) {
@@ -123,7 +133,7 @@ void write_text(hid_t object, const std::string& name, const std::string& text) 
   CHECKED(H5Tclose(type));
 }
 
-/// The variables differ by orders of magnitude, as densities, energies and fractions do.
+/// Value of a cell. Components differ by orders of magnitude, like densities and energies.
 double value_at(int level, int box, int component, int cell) {
   const Box cells = box_of(level, box);
   const int x = cell % extent_of(cells, 0) + n_cells * box;
@@ -133,7 +143,7 @@ double value_at(int level, int box, int component, int cell) {
   return std::pow(1e3, component) * (1.5 + wave);
 }
 
-/// The header, by rank 0 alone.
+/// Write the header, on rank 0 only.
 void create_serially(const char* path) {
   const hid_t file = CHECKED(H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
   write_text(file, "version_name", "HyperCLaw-V1.1");
@@ -151,7 +161,7 @@ void create_serially(const char* path) {
   CHECKED(H5Fclose(file));
 }
 
-/// One that rank 0 alone has the values of.
+/// Create a dataset whose values only rank 0 writes.
 void write_by_root(hid_t group, const char* name, hid_t type, hsize_t n, const void* values) {
   const hid_t space = CHECKED(H5Screate_simple(1, &n, nullptr));
   const hid_t dataset =
@@ -163,14 +173,14 @@ void write_by_root(hid_t group, const char* name, hid_t type, hsize_t n, const v
   CHECKED(H5Sclose(space));
 }
 
-/// Of the boxes before this one, of one component.
+/// Number of cells of the boxes before this one, for one component.
 hsize_t cells_before(int level, int box) {
   hsize_t n = 0;
   for (int b = 0; b < box; ++b) n += static_cast<hsize_t>(n_cells_of(box_of(level, b)));
   return n;
 }
 
-/// A dataset of some components.
+/// Write a dataset of some components.
 void write_values(hid_t group, int level, int first_component, int n_of_them) {
   const int first = n_boxes * rank / n_ranks;
   const int end = n_boxes * (rank + 1) / n_ranks;

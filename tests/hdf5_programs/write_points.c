@@ -1,6 +1,7 @@
-/* Point selections (H5Sselect_elements) of very many points, as programs make them that know their
- * cells by lists: runs of neighbours, no order at all, some points again, datasets whose faster
- * dimension grows afterwards, members of compounds, reading back. As write_patterns.c otherwise.
+/* Patterns like those of write_patterns.c, with selections of very many points
+ * (H5Sselect_elements), which programs with lists of cells make. Points are neighbours, or have no
+ * order, or occur twice. Some datasets grow afterwards along their faster dimension. Members of
+ * compounds and reads are tested, too.
  *
  *   write_points FOLDER PATTERN...
  */
@@ -9,7 +10,7 @@
 
 enum { n_rows = 120, n_columns = 90, n_cells = n_rows * n_columns };
 
-/* Of the cells that leave `rank` when they are divided by the number of ranks. */
+/* Number of this rank's cells: those whose number modulo n_ranks is the rank. */
 static hsize_t n_mine(void) { return (hsize_t)((n_cells - rank + n_ranks - 1) / n_ranks); }
 
 static hid_t points_of(hid_t dataset, hsize_t n, const hsize_t* cells) {
@@ -51,7 +52,7 @@ static hid_t cells_dataset(hid_t file, const char* name, hid_t type, int chunked
   return dataset;
 }
 
-/* A block of the cells in a row for each rank: one run, over the ends of rows. */
+/* Each rank writes one run of consecutive cells, over the ends of rows. */
 static void runs(const char* path) {
   const hsize_t first = first_row(n_cells, rank);
   const hsize_t n = first_row(n_cells, rank + 1) - first;
@@ -70,8 +71,8 @@ static void runs(const char* path) {
   free(values);
 }
 
-/* This rank's cells in an order that is none, from floats; then some of them twice, after the
- * dataset has grown along its rows. */
+/* Write this rank's cells from floats in random order; then some of them twice, after a dataset has
+ * grown in both dimensions. */
 static void scattered(const char* path) {
   const hsize_t n = n_mine();
   hsize_t* cells = malloc((n + 500) * sizeof *cells);
@@ -89,7 +90,7 @@ static void scattered(const char* path) {
       const hsize_t wider[2] = {n_rows + 7, n_columns + 30};
       DO(H5Dset_extent(dataset, wider));
     }
-    /* Every point twice, the second of which stays. */
+    /* Each point occurs twice, and its second value stays. */
     for (int again = 0; again < 2; ++again) {
       for (hsize_t i = 0; i < 250; ++i) {
         cells[n + 250 * (hsize_t)again + i] = cells[i * 7];
@@ -111,7 +112,7 @@ static void scattered(const char* path) {
   free(values);
 }
 
-/* Others' cells, read after a flush, in an order that is none, some of them twice. */
+/* Read cells of all ranks after a flush, in random order, some of them twice. */
 static void reads(const char* path) {
   hid_t file = create_file(path);
   hid_t dataset = cells_dataset(file, "c", H5T_NATIVE_DOUBLE, 1);
@@ -130,7 +131,7 @@ static void reads(const char* path) {
   free(there);
 }
 
-/* Compounds, which rank 0 writes: each rank's points of all, then of one member alone. */
+/* Write compounds, which rank 0 stores: each rank's points with all members, then with one. */
 static void members(const char* path) {
   typedef struct {
     double x;

@@ -1,6 +1,7 @@
-/* What HDF5 itself must write, of a file that is served: elements of variable length and references
- * by rank 0, external files by each rank, chunks that the program has encoded, filters that are not
- * there. test_hdf5_programs.py looks at what is left.
+/* Patterns with data that HDF5 itself must write, in files that Tailrace serves. Elements of
+ * variable length and references are written by rank 0, external files by each rank. Other patterns
+ * write chunks that the program has encoded, or use a missing filter. test_hdf5_programs.py checks
+ * the files.
  */
 
 #define _POSIX_C_SOURCE 200809L /* setenv */
@@ -28,7 +29,7 @@ static hid_t write_values(hid_t file, const char* name, hid_t list) {
   return dataset;
 }
 
-/* The others write nothing, and are refused if they try. */
+/* Only rank 0 writes such elements; calls of other ranks fail. */
 static void of_rank_0(const char* path) {
   hid_t file = create_file(path);
   hid_t values = write_values(file, "values", H5P_DEFAULT);
@@ -66,7 +67,7 @@ static void of_rank_0(const char* path) {
     CHECK(H5Dread(links, H5T_STD_REF_OBJ, H5S_ALL, H5S_ALL, H5P_DEFAULT, targets) < 0);
     be_loud();
   }
-  /* Of a copy other ranks do not have the values, either. */
+  /* Other ranks cannot read the values of a copy, either. */
   DO(H5Ocopy(file, "texts", file, "copy", H5P_DEFAULT, H5P_DEFAULT));
   hid_t copy = H5Dopen2(file, "copy", H5P_DEFAULT);
   DO(copy);
@@ -90,7 +91,7 @@ static void of_rank_0(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Texts that are kept open, changed between flushes, and never closed. */
+/* Keep datasets of text open, change them between flushes, and never close them. */
 static void killed_texts(const char* path) {
   hid_t file = create_file(path);
   const hsize_t n = 40;
@@ -133,7 +134,7 @@ static void external(const char* path) {
   double row[100];
   for (int i = 0; i < 100; ++i) row[i] = -(double)rank - 1;
   DO(H5Dwrite(dataset, H5T_NATIVE_DOUBLE, memory, rows, collective, row));
-  /* It is there at once. */
+  /* The row is in the external file at once. */
   double read[100];
   FILE* raw = fopen(outside, "rb");
   CHECK(raw != NULL);
@@ -151,7 +152,7 @@ static void external(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Ten chunks of six rows, the last with four alone: dealt among the ranks. */
+/* Ranks write ten chunks of six rows in turn; the last chunk has only four. */
 static void direct_chunks(const char* path) {
   const hsize_t extents[2] = {58, 50};
   const hsize_t chunk[2] = {6, 50};
@@ -177,7 +178,7 @@ static void direct_chunks(const char* path) {
     DO(H5Dget_chunk_storage_size(masked, offset, &n_bytes));
     CHECK(n_bytes > 0 && n_bytes < sizeof(values));
 #if H5_VERSION_GE(2, 0, 0)
-    (void)mask; /* H5Dread_chunk is another call there, which is refused. */
+    (void)mask; /* H5Dread_chunk has other arguments there, and fails. */
     (void)encoded;
     DO(H5Dwrite_chunk(copied, H5P_DEFAULT, 3, offset, sizeof(values), values));
 #else
@@ -201,7 +202,7 @@ static void direct_chunks(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* HDF5 leaves it out, and says so in each chunk's mask. */
+/* Use an optional filter that does not exist: HDF5 skips it and sets a bit in each chunk's mask. */
 static void no_filter(const char* path) {
   const hsize_t chunk[2] = {10, 100};
   hid_t file = create_file(path);
@@ -214,7 +215,7 @@ static void no_filter(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* Small datasets, some of them open while they are flushed, by two ids or by the second alone. */
+/* Write small datasets, some of which are open during a flush: by two ids, or by the second one. */
 static void killed_small(const char* path) {
   enum { n_datasets = 48 };
   const hsize_t n = 60;
@@ -271,7 +272,7 @@ static hid_t triple_member(int which) {
   return type;
 }
 
-/* Rows of one member, or of whole elements, of one of the ranks' part. */
+/* Write one member, or all if `which` is negative, in the rows of a rank's part. */
 static void write_triples(hid_t dataset, int which, int of_rank, double add) {
   const hsize_t first = first_row(40, of_rank);
   const hsize_t n = first_row(40, of_rank + 1) - first;
@@ -300,7 +301,7 @@ static void write_triples(hid_t dataset, int which, int of_rank, double add) {
   free(number);
 }
 
-/* Ranks write different members of the same elements, in turn: each stays. */
+/* Ranks write different members of the same elements, in turn; each member keeps its last value. */
 static void members(const char* path) {
   const hsize_t extent = 40, most = H5S_UNLIMITED, chunk = 8, cut = 35;
   const int next = (rank + 1) % n_ranks;
@@ -312,13 +313,13 @@ static void members(const char* path) {
   hid_t dataset = create(file, "triples", type, space, list);
   write_triples(dataset, -1, rank, 0);
   MPI_Barrier(MPI_COMM_WORLD);
-  write_triples(dataset, 0, next, 100); /* Another rank's elements. */
+  write_triples(dataset, 0, next, 100); /* Write elements of another rank. */
   write_triples(dataset, 2, rank, 200);
-  write_triples(dataset, 2, rank, 250); /* Once more the same. */
+  write_triples(dataset, 2, rank, 250); /* Write the same elements again. */
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == n_ranks - 1) write_triples(dataset, -1, 0, 300); /* Over all members, */
+  if (rank == n_ranks - 1) write_triples(dataset, -1, 0, 300); /* Overwrite all members, */
   MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) write_triples(dataset, 0, 0, 400); /* and over one of these. */
+  if (rank == 0) write_triples(dataset, 0, 0, 400); /* then one of them. */
   DO(H5Fflush(file, H5F_SCOPE_GLOBAL));
   write_triples(dataset, 1, next, 500);
   Triple own[40];
@@ -327,7 +328,7 @@ static void members(const char* path) {
   const hsize_t n = first_row(40, next + 1) - first;
   hid_t memory;
   hid_t rows = rows_of(dataset, first, n, &memory);
-  /* A rank reads its own members over what was flushed. */
+  /* A rank reads its new members together with the flushed ones. */
   DO(H5Dread(dataset, type, memory, rows, H5P_DEFAULT, own));
   for (hsize_t i = 0; i < n; ++i) {
     CHECK(own[i].two[1] == (double)(first + i) + 500.5);
@@ -336,7 +337,7 @@ static void members(const char* path) {
   }
   DO(H5Sclose(rows));
   DO(H5Sclose(memory));
-  DO(H5Dset_extent(dataset, &cut)); /* What is staged beyond is gone. */
+  DO(H5Dset_extent(dataset, &cut)); /* Discards staged elements beyond the extent. */
   DO(H5Dset_extent(dataset, &extent));
   DO(H5Dclose(dataset));
   DO(H5Tclose(type));
@@ -345,7 +346,7 @@ static void members(const char* path) {
   DO(H5Fclose(file));
 }
 
-/* HDF5's metadata cache is larger than by itself, unless the program has said its size. */
+/* HDF5's metadata cache is larger than HDF5's default, unless the program has set its size. */
 static void cache_sizes(const char* path) {
   for (int own = 0; own < 2; ++own) {
     hid_t list = mpio_list();
@@ -366,7 +367,7 @@ static void cache_sizes(const char* path) {
   }
 }
 
-/* A program that says itself, file by file, whether and how they are served. */
+/* The program chooses for each file if Tailrace serves it, and with which options. */
 static void by_turns(const char* path) {
   static const char* const settings[4] = {"off", "on", "off", "on"};
   static const char* const options[4] = {"", "", "", "codec=none"};

@@ -1,5 +1,5 @@
-// An operator new that fails once, for python/test_hdf5_serial_bounds.py: preloaded into a program
-// in C it counts what our library allocates, and FAILING_NEW=n is the one that has no memory.
+// Operator new that fails once, for python/test_hdf5_serial_bounds.py. Preloaded into a C program,
+// it counts our library's allocations, and allocation number FAILING_NEW fails.
 
 #include <atomic>
 #include <cstdio>
@@ -15,7 +15,7 @@ long failing() {
   return which != nullptr ? std::strtol(which, nullptr, 10) : 0;
 }
 
-/// It is loaded first and begins last: what others allocate while they are loaded does not count.
+/// True after the constructors of other libraries, whose allocations do not count.
 bool begun = false;
 __attribute__((constructor)) void begin() { begun = true; }
 

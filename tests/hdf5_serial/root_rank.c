@@ -1,19 +1,21 @@
-// A model's root rank, which writes all fields by serial HDF5: python/test_hdf5_serial_bounds.py
-// runs it as it is, and with ours preloaded and options, and compares the two files.
+// Acts as a model's root rank, which writes all fields through serial HDF5.
+// python/test_hdf5_serial_bounds.py runs it with and without our library and options, and compares
+// the two files.
 //
-//   root_rank FILE         create it
-//   root_rank FILE append  append records to one that is there
-//   root_rank FILE chunk   create one, with a chunk that the program has encoded
-//   root_rank FILE scale   create one that becomes a coordinate behind its values
-//   root_rank FILE scale flushed  the file is flushed in between
-//   root_rank FILE long    a long one of one dimension, piece by piece, between levels of another
-//   root_rank FILE flat    create one by a list with filters, but without chunks: HDF5 refuses it
-//   root_rank FILE chunk opened  the chunk comes when the file was closed and is opened again
-//   root_rank FILE chunk closed  the chunk comes when the file is closed, but not the dataset
-//   root_rank FILE copies  copy a dataset, and its group, by H5Ocopy, and link one without a name;
-//                          then such chunks come into the copies
-//   root_rank FILE apart   the same with a copy in FILE of one in FILE.from, which was closed and
-//                          is open to be read alone; and one of integers without a name
+//   root_rank FILE          Create the file with all kinds of datasets.
+//   root_rank FILE append   Append records to an existing file.
+//   root_rank FILE chunk    Create a dataset, and write a chunk that the program has encoded.
+//   root_rank FILE chunk opened   Write that chunk in the file opened again.
+//   root_rank FILE chunk closed   Write that chunk when the file is closed, but not the dataset.
+//   root_rank FILE scale    Make a dataset a dimension scale after its values are written.
+//   root_rank FILE scale flushed  Flush the file in between.
+//   root_rank FILE long     Write a long dataset in pieces, between levels of another one.
+//   root_rank FILE flat     Create a dataset with filters, but without chunks: HDF5 refuses it.
+//   root_rank FILE copies   Copy a dataset and its group by H5Ocopy, and link an anonymous one.
+//                           Then write encoded chunks into the copies.
+//   root_rank FILE apart    Copy a dataset of FILE.from, which is open read-only, into FILE.
+//                           Create an anonymous dataset of integers, and write an encoded chunk
+//                           into the copy.
 
 #include <hdf5.h>
 #include <math.h>
@@ -68,7 +70,7 @@ static void box(hid_t dataset, int rank, const hsize_t* start, const hsize_t* co
   H5Sclose(space);
 }
 
-/// One record after the other, chunks of four of them.
+/// Write records one after the other; chunks hold four of them.
 static void records(hid_t dataset, int first, int n) {
   float* values = malloc(n_cells * sizeof *values);
   for (int step = first; step < first + n; ++step) {
@@ -93,7 +95,7 @@ static void write_levels(hid_t dataset, int first, int end) {
   free(values);
 }
 
-/// Levels one after the other into chunks that hold all of them, from doubles.
+/// Write levels one after the other from doubles; chunks hold all levels.
 static void levels(hid_t file) {
   const hsize_t extents[3] = {n_levels, n_rows, n_columns};
   const hsize_t chunk[3] = {n_levels, n_rows / 2, n_columns};
@@ -104,7 +106,7 @@ static void levels(hid_t file) {
   H5Gclose(group);
 }
 
-/// Whole, then a row of it again, and points, of chunks that are in the file by then.
+/// Write a whole dataset, then a row and points again, when its chunks are already in the file.
 static void patches(hid_t file) {
   const hsize_t extents[2] = {n_rows, n_columns};
   const hsize_t chunk[2] = {n_rows / 4, n_columns};
@@ -144,7 +146,7 @@ static void make_scale(hid_t dataset) {
   H5Tclose(text);
 }
 
-/// What the program has not chunked, integers, a coordinate, a value that stands for none.
+/// Write a contiguous dataset, integers, a coordinate, and a dataset with missing values.
 static void others(hid_t file) {
   const hsize_t extents[2] = {n_rows, n_columns};
   const hsize_t chunk[2] = {n_rows, n_columns};
@@ -261,7 +263,7 @@ static int write_copy_apart(const char* path) {
   return refused > 0 ? 10 + refused : failures;
 }
 
-/// 16 MiB, and other fields before it is known for a coordinate.
+/// Write 16 MiB, and other fields, before the dataset becomes a dimension scale.
 static int write_late_scale(const char* path, int flushes) {
   const hsize_t n = 1 << 22;
   const hsize_t extents[3] = {0, n_rows, n_columns};
@@ -282,7 +284,7 @@ static int write_late_scale(const char* path, int flushes) {
   return H5Fclose(file) < 0 ? 4 : failures;
 }
 
-/// More than what waits in memory.
+/// Write a dataset that is larger than the library's buffers.
 static int write_long(const char* path) {
   const hsize_t n = 1 << 20;
   const hsize_t n_pieces = 70;

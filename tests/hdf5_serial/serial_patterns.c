@@ -1,6 +1,7 @@
-// A serial program that writes and reads chunks in all the ways that are served and that are not:
-// python/test_hdf5_serial.py runs it with and without ours preloaded and compares the two files.
-// What it reads itself it checks against what it has written, and leaves with 1 where they differ.
+// Serial program that writes and reads chunks in all ways, served by Tailrace or not.
+// python/test_hdf5_serial.py runs it with and without our library preloaded and compares the files.
+// The program compares the values it reads with those it has written, and exits with 1 if they
+// differ.
 
 #include <hdf5.h>
 #include <pthread.h>
@@ -75,7 +76,7 @@ static void expect_field(hid_t dataset, const float* values, const char* what) {
   free(there);
 }
 
-/// Whole, by rows, in parts that overlap, over what is there, after native calls.
+/// Write datasets as a whole, by rows, in overlapping parts, and over existing values.
 static void write_and_look(hid_t file) {
   float* values = field(1);
   hid_t dataset = create(file, "whole", H5T_NATIVE_FLOAT, 1, 0, 1);
@@ -86,7 +87,7 @@ static void write_and_look(hid_t file) {
   dataset = create(file, "by_rows", H5T_NATIVE_FLOAT, 4, 0, 0);
   for (int row = 0; row < n_rows; ++row) rows(dataset, row, 1, values + row * n_columns, 1);
   expect_field(dataset, values, "by_rows");
-  // Over values that are there, one row of each chunk, read in between.
+  // Overwrite one row of each chunk, with reads in between.
   for (int row = 3; row < n_rows; row += 16) {
     for (int i = 0; i < n_columns; ++i) values[row * n_columns + i] += 1000;
     rows(dataset, row, 1, values + row * n_columns, 1);
@@ -94,7 +95,7 @@ static void write_and_look(hid_t file) {
   }
   H5Dclose(dataset);
 
-  // Half is left to the fill value; overlapping parts; the stored size tells of what was flushed.
+  // Half of the rows keep the fill value; parts overlap; H5Dget_storage_size flushes staged rows.
   dataset = create(file, "partly", H5T_NATIVE_FLOAT, 6, 0, 2);
   rows(dataset, 5, 40, values, 1);
   rows(dataset, 30, 40, values + n_columns, 1);
@@ -109,7 +110,7 @@ static void write_and_look(hid_t file) {
   free(values);
 }
 
-/// Records, as a model writes them: the dataset grows with each, then shrinks and grows.
+/// Write records like a model: the dataset grows with each, then shrinks and grows.
 static void grow(hid_t file) {
   float* values = field(2);
   hid_t dataset = create(file, "grows", H5T_NATIVE_FLOAT, 1, 1, 2);
@@ -133,7 +134,7 @@ static void grow(hid_t file) {
   free(values);
 }
 
-/// Other types, points, strides, scattered memory, a transform, unions of boxes.
+/// Use other types, points, strides, scattered memory, a transform, and unions of boxes.
 static void select_otherwise(hid_t file) {
   float* values = field(3);
   hid_t dataset = create(file, "selected", H5T_NATIVE_FLOAT, 1, 0, 2);
@@ -142,7 +143,7 @@ static void select_otherwise(hid_t file) {
   const hsize_t stride[2] = {3, 2};
   const hsize_t count[2] = {60, 140};
   H5Sselect_hyperslab(space, H5S_SELECT_SET, start, stride, count, NULL);
-  // In memory where it lies in the file, too: not one run.
+  // The selection is the same in memory, so that it is not contiguous there.
   H5Dwrite(dataset, H5T_NATIVE_FLOAT, space, space, H5P_DEFAULT, values);
   const hsize_t points[3][2] = {{200, 300}, {0, 0}, {17, 41}};
   const hsize_t three = 3;
@@ -177,7 +178,7 @@ static void select_otherwise(hid_t file) {
   free(values);
 }
 
-/// Chunks that no filter makes smaller, stored chunks of the program's own, two ids of one dataset.
+/// Write incompressible chunks, chunks that the program has encoded, and through two ids.
 static void mix(hid_t file) {
   float* values = field(4);
   unsigned state = 1;
@@ -204,7 +205,7 @@ static void mix(hid_t file) {
   const hsize_t start[2] = {0, 0};
   float chunk[16 * 40];
   for (int i = 0; i < 16 * 40; ++i) chunk[i] = 5;
-  // With the only filter left out.
+  // The mask skips shuffle, the only filter.
   H5Dwrite_chunk(other, H5P_DEFAULT, 1, start, sizeof chunk, chunk);
   H5Dclose(other);
   rows(dataset, 20, 1, values, 1);
@@ -221,10 +222,10 @@ static void* write_in_thread(void* dataset) {
   return NULL;
 }
 
-/// A file of the child's own, as a process of Python's multiprocessing has.
+/// Write a file in a forked child, like a process of Python's multiprocessing.
 static void write_in_child(const char* path) {
   float* values = field(9);
-  alarm(60);  // A child that waits for its parent's lock.
+  alarm(60);  // Ends a child that waits for a lock of its parent.
   const hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   const hid_t dataset = create(file, "in_child", H5T_NATIVE_FLOAT, 1, 0, 0);
   const int failed = file < 0 || rows(dataset, 0, n_rows, values, 1) < 0 || H5Dclose(dataset) < 0 ||
@@ -233,7 +234,7 @@ static void write_in_child(const char* path) {
   _exit(failed);
 }
 
-/// Another thread, children, and datasets that nobody closes.
+/// Write in another thread and in children, and leave datasets open.
 static void leave_open(hid_t file, const char* path_of_child) {
   hid_t dataset = create(file, "left_open", H5T_NATIVE_FLOAT, 1, 0, 0);
   float* values = field(7);

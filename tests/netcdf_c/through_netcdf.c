@@ -1,5 +1,5 @@
-/* A program on netCDF-C's PnetCDF dispatch (NC_PNETCDF): between it and ncmpi_* stands a library
- * that others have written. Prints what it reads, for ../python/test_pnetcdf.py to compare. */
+/* Program on netCDF-C's PnetCDF dispatch (NC_PNETCDF), so that netCDF-C makes the ncmpi_* calls. It
+ * prints the values it reads, which ../python/test_pnetcdf.py compares. */
 
 #include <mpi.h>
 #include <netcdf.h>
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
   MUST(nc_put_vars_int(file, fixed, start + 1, few, stride, numbers));
   MUST(nc_close(file));
 
-  /* netCDF-C reads with its own HDF5 what ours has left, and by PnetCDF what is classic. */
+  /* netCDF-C reads our files with its own HDF5, and classic files through PnetCDF. */
   MUST(nc_open_par(argv[1], NC_NOWRITE, MPI_COMM_WORLD, MPI_INFO_NULL, &file));
   size_t n_records = 0;
   MUST(nc_inq_dimlen(file, dims[0], &n_records));

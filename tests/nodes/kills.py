@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs on several nodes that are disturbed at random moments, and what another node then reads.
+"""Disturb jobs on several nodes at random moments, and check the files that another node reads.
 
   kills.py kills [--runs N] [--seconds S] [--events PATTERN...] [--jobs PATTERN...] [--seed N]
   kills.py repeats [--runs N]
@@ -101,7 +101,7 @@ def unmount(chance, process):
 
 
 def kill_client(chance, process):
-    """Close every open file of the node together."""
+    """Kill the client of a node's file system, which closes all of the node's open files."""
     node = node_of(chance)
     at(node, "kill -9 $(pgrep -x 'glusterfs|sshfs|juicefs')")
 
@@ -336,7 +336,7 @@ class Kills:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            for node in range(1, N_NODES + 1):    # Files that the launcher itself has left there.
+            for node in range(1, N_NODES + 1):    # Remove files that the launcher has left.
                 at(node, "kill -9 $(pgrep -x 'orted|hydra_pmi_proxy'); rm -rf /tmp/ompi.*")
         left = 0
         for node in range(1, N_NODES + 1):
@@ -453,12 +453,12 @@ class Kills:
         return found[-6000:]
 
     def judge(self, job, folder, committed, row):
-        """Sentences about the promises that the job's end has broken, wherever it came."""
+        """Return sentences about the promises that are broken after the job's end."""
         problems = []
         out = folder / "out"
         path = out / job.name_of_file
         time.sleep(self.cached_s)
-        # A copy in its original state, for closer inspection.
+        # Keep a copy of the original state, for inspection.
         shutil.copytree(out, folder.with_name(folder.name + "_left"))
         seen = read_here(path)
         journal = any(p.name.endswith(".journal") for p in out.iterdir())
@@ -538,7 +538,7 @@ class Kills:
 
 
 def table(rows):
-    """Table lines of numbers for each event, for docs/reliability.md."""
+    """Return the table of results for each event, for docs/reliability.md."""
     lines = ["| file system | event | runs | ended with an error / went on | longest, s | hangs / "
              "of mpiexec alone | wrong or lost |", "|---|---|---|---|---|---|---|"]
     for fs, event in sorted({(row["fs"], row["event"]) for row in rows}):
@@ -563,7 +563,7 @@ def mpiexec(ranks, *words, timeout):
 
 
 def repeats(arguments):
-    """Check that no call hangs (60 s each), and that every row is in its place."""
+    """Check that no command hangs (60 s each), and that every row is in its place."""
     programs = jobs.Programs(os.environ["TAILRACE"])
     h5py.h5pl.append(str(programs.tailrace.parents[1] / "lib/hdf5/plugin").encode())
     folder = jobs.fresh(SHARE / "repeats")

@@ -75,7 +75,7 @@ def test_repack(layout, writers, ranks, source, tmp_path):
 
 @pytest.mark.skipif(os.environ.get("CLUSTER_MPI") == "mpich", reason="Open MPI's")
 def test_files_of_mpi_itself_are_each_nodes_own():
-    """Otherwise a node that loses the shared file system during MPI_Init waits there forever."""
+    """A node that loses the shared file system during MPI_Init must not wait there forever."""
     done = subprocess.run(["mpiexec", "-n", str(N_NODES), "sh", "-c", "ls -d /tmp/ompi.*; "
                            "ls -d /mnt/shared/ompi.* 2>&1"], capture_output=True, text=True,
                           env={**os.environ, "TMPDIR": "/mnt/shared"}, timeout=60)
@@ -85,7 +85,7 @@ def test_files_of_mpi_itself_are_each_nodes_own():
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_jobs_that_replace_one_file_in_turn(ranks, source, tmp_path):
-    """A node caches the file that the temporary name denoted: the current output."""
+    """Jobs must not write to the file that a node has cached for the temporary name."""
     other = tmp_path / "other.h5"
     with h5py.File(source) as before, h5py.File(other, "w") as file:
         for name in before:
@@ -142,7 +142,7 @@ def copy_to_node(path, node):
 
 
 def test_an_output_that_one_node_has_for_itself(source, tmp_path, last_node_unmounted):
-    """The node's stale copy of the unfinished file would receive its chunks without any error."""
+    """A node without the mount must not write its chunks to a file of its own."""
     target = tmp_path / "out.h5"
     (tmp_path / "out.h5.partial").write_bytes(b"")
     copy_to_node(tmp_path / "out.h5.partial", last_node_unmounted)

@@ -1,4 +1,4 @@
-! A Fortran program on its own HDF5: reads a dataset of filter trz by libtailrace_filters.so.
+! Fortran program with its own HDF5: reads a dataset of filter trz through libtailrace_filters.so.
 program filters_program
   use, intrinsic :: iso_c_binding, only: c_int
   use hdf5

@@ -1,6 +1,6 @@
-// A small program on PnetCDF, which tests/python/test_pnetcdf_link.py links to ours in all ways.
+// Small PnetCDF program, which tests/python/test_pnetcdf_link.py links to our library in all ways.
 //
-//   linked FILE   write a variable by all ranks, read it again, say what was loaded
+//   linked FILE   all ranks write a variable and read it; prints if the real library is loaded
 
 #include <mpi.h>
 #include <pnetcdf.h>
@@ -17,7 +17,7 @@ static void expect(int status, const char* what) {
   ++failures;
 }
 
-/// Lines of this process's map that name the real library.
+/// Count the lines of this process's memory map that name the real library.
 static int n_loaded(void) {
   char line[4096];
   int n = 0;

@@ -1,4 +1,4 @@
-// The same as linked.c, by PnetCDF's classes for C++.
+// Counterpart of linked.c that uses PnetCDF's classes for C++.
 
 #include <mpi.h>
 #include <pnetcdf>

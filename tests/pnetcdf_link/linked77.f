@@ -1,4 +1,4 @@
-C     The same as linked.c, by the Fortran 77 interface.
+C     Counterpart of linked.c that uses the Fortran 77 interface.
       program linked77
       implicit none
       include 'mpif.h'

@@ -1,4 +1,4 @@
-! The same as linked.c, by the Fortran 90 module.
+! Counterpart of linked.c that uses the Fortran 90 module.
 program linked90
   use mpi
   use pnetcdf

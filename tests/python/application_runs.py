@@ -1,7 +1,6 @@
-"""How the tests of the applications in examples/ run them and read their reports.
+"""Helpers that run the applications of examples/ and read their reports.
 
-An application, or a variant of it, that was not built skips the test; whatever else goes wrong
-fails it.
+If an application or its variant is not built, the test is skipped. All other problems are failures.
 """
 
 import contextlib
@@ -19,13 +18,13 @@ OUTPUTS = ["hdf5", "sync", "async", "in_situ"]
 
 
 def build_folder():
-    """TAILRACE is the build's bin/tailrace."""
+    """Return the build's folder; TAILRACE is its bin/tailrace."""
     tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
     return tailrace.parent.parent
 
 
 def application(name):
-    """The build's program of that name."""
+    """Return the path of an application; skip the test if it is not built."""
     program = build_folder() / "examples" / name
     if not program.exists():
         pytest.skip(f"{program} is not built")
@@ -33,7 +32,7 @@ def application(name):
 
 
 def preload(options=""):
-    """Variables that put libtailrace_pnetcdf.so in the place of PnetCDF; TAILRACE_OPTIONS."""
+    """Return variables that preload libtailrace_pnetcdf.so and set TAILRACE_OPTIONS."""
     library = build_folder() / "lib" / "libtailrace_pnetcdf.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
@@ -52,7 +51,9 @@ def start(name, *arguments, ranks=1, timeout=600, variables=()):
 
 
 def run(name, folder, *arguments, ranks=1, output="none", variables=()):
-    """Run, expect that all its own checks pass, and return its report; the file is OUTPUT.h5."""
+    """Run an application, expect all of its checks to pass, and return its report.
+
+    The file is OUTPUT.h5."""
     if output == "hdf5":
         application(name + "-hdf5")
     report = folder / f"report_{output}_{ranks}.json"
@@ -87,14 +88,14 @@ def arrays(path):
 
 
 def exact_arrays(name, folder, *arguments, ranks=1):
-    """The datasets of a lossless run."""
+    """Return the datasets of a lossless run."""
     (folder / "exact").mkdir()
     run(name, folder / "exact", *arguments, "--codec", "none", ranks=ranks, output="sync")
     return arrays(folder / "exact" / "sync.h5")
 
 
 def assert_within_bounds(path, exact):
-    """Every dataset equals the exact one within the absolute bound that the file says it has."""
+    """Check that every dataset equals the exact one within the bound that the file records."""
     with opened(path) as file:
         assert sorted(file) == sorted(exact)
         for name, values in exact.items():

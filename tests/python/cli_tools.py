@@ -47,7 +47,7 @@ def lab_program():
 
 
 def bench_script(name):
-    """A script of lab/bench by its name, whatever its folder."""
+    """Find a script of lab/bench by its name, in any folder."""
     path, = [*(ROOT / "lab" / "bench").glob(name), *(ROOT / "lab" / "bench").glob(f"*/{name}")]
     return path
 
@@ -66,8 +66,8 @@ def launcher():
 
 
 def launcher_on_this_node():
-    """An mpiexec that starts all ranks on this node. The one of tests/nodes/cluster, which
-    distributes ranks over nodes, is skipped."""
+    """Find an mpiexec that starts all ranks on this node. Skips that of tests/nodes/cluster, which
+    distributes ranks over nodes."""
     if "CLUSTER_NODES" not in os.environ:
         return launcher()
     folders = os.environ["PATH"].split(os.pathsep)
@@ -86,7 +86,7 @@ def command(*arguments, ranks=1):
 
 
 def tailrace(*arguments, ranks=1, code=0, timeout=600, environment=None):
-    """Run to the end and check the exit code; stdout and stderr are in the result."""
+    """Run a command, check its exit code, and return the completed process."""
     done = subprocess.run(command(*arguments, ranks=ranks), capture_output=True, text=True,
                           timeout=timeout, env=environment or ENVIRONMENT)
     words = f"exit {done.returncode}, not {code}\n{done.stdout}{done.stderr}"
@@ -95,19 +95,19 @@ def tailrace(*arguments, ranks=1, code=0, timeout=600, environment=None):
 
 
 def numbers(*arguments, **keywords):
-    """The JSON that a command prints with --json -."""
+    """Return the JSON that a command prints with --json -."""
     return json.loads(tailrace(*arguments, "--json", "-", **keywords).stdout)
 
 
 def let_clients_forget():
-    """Wait: clients of shared file systems cache attributes for a second, and HDF5 uses them."""
+    """Wait until clients of shared file systems drop cached attributes, which HDF5 uses."""
     if "CLUSTER_NODES" in os.environ:
         time.sleep(1.2)
 
 
 @contextlib.contextmanager
 def small_disk_at(folder, size):
-    """A file system of so many bytes ("256k") at a new folder, as long as it is used."""
+    """Mount a file system of `size` bytes ("256k") at a new folder, during the context."""
     if "CLUSTER_NODES" in os.environ:
         pytest.skip("what is mounted here is not there on the other nodes")
     folder.mkdir()
@@ -122,12 +122,12 @@ def small_disk_at(folder, size):
 
 
 def own_lines(text):
-    """tailrace's own messages on stderr, without the launcher's text about exit codes."""
+    """Return tailrace's own messages on stderr, without the launcher's text about exit codes."""
     return [line for line in text.splitlines() if line.startswith("tailrace")]
 
 
 def smooth(shape, seed=0):
-    """A random but smooth field, as simulations make them."""
+    """Return a random smooth field, like those of simulations."""
     axes = np.meshgrid(*[np.linspace(0, 3, n) for n in shape], indexing="ij")
     generator = np.random.default_rng(seed)
     values = sum(np.sin(generator.uniform(1, 4) * a + generator.uniform(0, 6)) for a in axes)
@@ -135,7 +135,7 @@ def smooth(shape, seed=0):
 
 
 def stand_in(path, name):
-    """A file of the kinds that the real one `name` holds: fields, particles, fills, integers."""
+    """Write a file with the kinds of data of the real file `name`: fields, particles, integers."""
     with h5py.File(path, "w") as file:
         if name.startswith("hep"):
             file.create_dataset("spill/evt", data=np.arange(1706, dtype="u4")[:, None],

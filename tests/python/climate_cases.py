@@ -1,4 +1,4 @@
-"""Small climate data for the tests of at, matt and what reads it, and their answers by NumPy."""
+"""Small climate data for the tests of at, matt and their readers, with results by NumPy."""
 
 import importlib
 import json
@@ -11,12 +11,12 @@ import numpy as np
 from application_runs import application, start
 from cli_tools import ROOT
 
-#: Means are sums of another order than ours, over some 10^5 values of about 250 K.
+#: Tolerance of means: the sums over some 10^5 values of about 250 K have another order here.
 ROUNDING = 1e-11
 
 
 def make_climate():
-    """lab/bench/data/make_climate.py as a module."""
+    """Import lab/bench/data/make_climate.py."""
     folder = str(ROOT / "lab" / "bench" / "data")
     if folder not in sys.path:
         sys.path.append(folder)
@@ -24,7 +24,7 @@ def make_climate():
 
 
 def source(path):
-    """Two moments of 4 layers on 8 x 16 cells, as smooth as the real ones."""
+    """Write two times of 4 layers on 8 x 16 cells, as smooth as real data."""
     lat, lon = np.linspace(-1.5, 1.5, 8)[:, None], np.linspace(0, 2 * np.pi, 16, endpoint=False)
     noise = np.random.default_rng(7).standard_normal((2, 4, 8, 16))
     layers = np.array([230.0, 210.0, 250.0, 280.0])[None, :, None, None]
@@ -34,7 +34,7 @@ def source(path):
 
 
 def make(path, *words, steps=11, refine=3):
-    """A data set of (steps, 4, 24, 48), made by the generator. @returns its temperatures."""
+    """Make a data set of (steps, 4, 24, 48) with the generator. @returns its temperatures."""
     folder = pathlib.Path(path).parent
     module = make_climate()
     module.make(module.parse([str(path), "--source", str(source(folder / "source.h5")), "--field",
@@ -44,7 +44,7 @@ def make(path, *words, steps=11, refine=3):
 
 
 def write_cells(path, values, fill=None):
-    """A data set of (time, layer, cell), classic 64-bit data."""
+    """Write a classic 64-bit data set of (time, layer, cell)."""
     with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_DATA") as file:
         for name, length in zip(("time", "layer", "cell"), values.shape):
             file.createDimension(name, None if name == "time" else length)
@@ -59,7 +59,7 @@ def valid_of(values, fill):
 
 
 def layer_means(values, fill=None):
-    """Result of AT: (means, number of values) of each layer."""
+    """Return the result of AT: (means, numbers of values) by layer."""
     valid = valid_of(values, fill)
     axes = tuple(i for i in range(values.ndim) if i != 1)
     count = valid.sum(axis=axes)
@@ -67,7 +67,7 @@ def layer_means(values, fill=None):
 
 
 def frame_extremes(values, frame, fill=None):
-    """MATT: of each frame."""
+    """Return the result of MATT: lists of statistics by frame."""
     found = {name: [] for name in ("least", "greatest", "mean", "mean_range", "n_values")}
     for first in range(0, len(values), frame):
         part = values[first:first + frame]

@@ -1,4 +1,4 @@
-"""Inputs for tests of `tailrace concat`: sets of small HDF5 files, each set around one difficulty.
+"""Inputs for tests of `tailrace concat`: sets of small HDF5 files, one set for each difficulty.
 
 A case is a function (folder, n_files) -> paths. Rows differ from file to file, and some files have
 no rows at all. Values depend on the file's number, so that all files differ.
@@ -22,7 +22,7 @@ def case(builder):
 
 
 def write_files(folder, n_files, fill, **options):
-    """Files in_0.h5, ...; `fill(file, rows, generator, f)` puts the datasets in."""
+    """Create files in_0.h5, ...; `fill(file, rows, generator, f)` creates their datasets."""
     paths = []
     for f in range(n_files):
         paths.append(pathlib.Path(folder) / f"in_{f}.h5")
@@ -32,7 +32,7 @@ def write_files(folder, n_files, fill, **options):
 
 
 def values(generator, dtype, shape):
-    """Numbers of which some repeat, so that they compress."""
+    """Return numbers of which some repeat, so that they compress."""
     dtype = np.dtype(dtype)
     n_bytes = int(np.prod(shape, dtype=int)) * dtype.itemsize
     if dtype.kind == "f":
@@ -45,7 +45,7 @@ def values(generator, dtype, shape):
 
 
 def dataset(group, name, data, inner=(), chunk=16, **options):
-    """An appendable dataset of `data`, chunked by rows."""
+    """Create an appendable dataset of `data`, chunked by rows."""
     data = np.asarray(data)
     if options.pop("fixed", False):  # fixed number of rows
         if len(data) == 0:
@@ -59,7 +59,7 @@ def dataset(group, name, data, inner=(), chunk=16, **options):
 
 @case
 def real(folder, n_files):
-    """The sample files of an experiment; empty list where they are not there."""
+    """Sample files of an experiment; an empty list if they do not exist."""
     return sorted((REAL_DATA / "hep").glob("sample_*.h5"))[:n_files]
 
 
@@ -159,7 +159,7 @@ def storage(folder, n_files):
         dataset(file, "blosc", data, **hdf5plugin.Blosc())
         dataset(file, "lz4", data, **hdf5plugin.LZ4())
         dataset(file, "bitshuffle", data, **hdf5plugin.Bitshuffle())
-        if rows > 20:  # chunks of which some are stored unfiltered
+        if rows > 20:  # store a chunk unfiltered
             made = file["gzip_shuffle"].id
             made.write_direct_chunk((16, 0), np.ascontiguousarray(data[16:32]).tobytes(), 3)
     return write_files(folder, n_files, fill)
@@ -237,7 +237,7 @@ def objects(folder, n_files):
 
 @case
 def aligned(folder, n_files):
-    """All chunks full and alike, and large enough to stay as they are: nothing to encode."""
+    """Full chunks of equal shapes, large enough to be copied, so that nothing is encoded."""
     def fill(file, rows, generator, f):
         rows = (2 + f) * 8192
         dataset(file, "ids", values(generator, "u8", rows), chunk=8192, compression="gzip")
@@ -282,7 +282,7 @@ def newer(folder, n_files):
 
 
 def spills(folder, n_files, first_run=11981):
-    """Tables as an experiment has them: rows of an event in several groups, keyed by three ids."""
+    """Tables like those of experiments: rows of an event in several groups, keyed by three ids."""
     def fill(file, rows, generator, f):
         rows = rows or 3
         events = np.sort(generator.choice(10000, rows, replace=False))
@@ -302,7 +302,7 @@ def spills(folder, n_files, first_run=11981):
 
 
 def large(folder, n_files, rows=150000):
-    """Some ten MB, of which most cannot be compressed away."""
+    """Some ten MB, most of which is incompressible."""
     def fill(file, _, generator, f):
         n = rows + 777 * f
         for i in range(6):

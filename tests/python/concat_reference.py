@@ -1,5 +1,5 @@
-"""The expected contents of a concatenation, by h5py and numpy alone, and their comparison with a
-file."""
+"""Expected contents of a concatenation, computed by h5py and NumPy only, and their comparison with
+a file."""
 
 import subprocess
 
@@ -9,7 +9,7 @@ from cli_tools import let_clients_forget
 
 
 def all_objects(file):
-    """Every hard link's path and object, also those that lead to an object seen before."""
+    """Return the object of every hard link by path, including further links to one object."""
     found = {}
 
     def walk(group, prefix, above):
@@ -31,7 +31,7 @@ def is_appended(dataset):
 
 
 def expected_values(files, path):
-    """All files' rows of a dataset; the first file's value if it has no rows."""
+    """Return all files' rows of a dataset, or the first file's value if it has no rows."""
     first = files[0][path]
     if not is_appended(first):
         return first[()]
@@ -45,7 +45,7 @@ def expected_values(files, path):
 
 
 def same(a, b):
-    """Bit for bit, also NaN, and through pointers."""
+    """Return True if values are equal bit for bit, NaN included, also behind pointers."""
     if isinstance(a, h5py.Empty) or isinstance(b, h5py.Empty):
         return isinstance(a, h5py.Empty) and isinstance(b, h5py.Empty) and a.dtype == b.dtype
     if isinstance(a, (str, bytes, type(None))) or isinstance(b, (str, bytes, type(None))):
@@ -64,18 +64,18 @@ def fill_value(dataset):
     properties = dataset.id.get_create_plist()
     if properties.fill_value_defined() != h5py.h5d.FILL_VALUE_USER_DEFINED:
         return None
-    # Zeros that were asked for and zeros that were not are the same.
+    # Zeros as an explicit fill value equal those by default.
     value = np.asarray(dataset.fillvalue)
     return None if value.tobytes() == bytes(value.nbytes) else value
 
 
 def check_attributes(expected, got, path):
-    # The root says which filters readers need where a codec was chosen.
+    # If a codec was chosen, the root has an attribute about the filters that readers need.
     extra = {"tailrace_readers_need"} if path == "/" else set()
     assert sorted(set(expected) - extra) == sorted(set(got) - extra), path
     for name in expected:
         if name in ("REFERENCE_LIST", "DIMENSION_LIST"):
-            continue  # references; the scales are compared as such
+            continue  # references: scales are compared separately
         label = f"{path}, attribute {name}"
         assert expected.get_id(name).get_type() == got.get_id(name).get_type(), label
         assert same(expected[name], got[name]), label
@@ -93,7 +93,7 @@ def check_links(expected, got, path):
 
 
 def same_objects(objects):
-    """Sets of paths that lead to one object."""
+    """Return the sets of paths that lead to one object."""
     by_address = {}
     for path, item in objects.items():
         by_address.setdefault(h5py.h5o.get_info(item.id).addr, set()).add(path)
@@ -116,7 +116,7 @@ def check_dataset(files, got, path):
 
 
 def check(output, inputs, extra=()):
-    """The output is the concatenation of the inputs, and nothing else but the paths `extra`."""
+    """Check that the output is the concatenation of the inputs, plus only the paths `extra`."""
     let_clients_forget()
     files = [h5py.File(path, "r") for path in inputs]
     try:

@@ -1,7 +1,7 @@
-"""Set-up for all tests: the order of imports that plug-ins need, and a folder for mpiexec.
+"""Set-up for all tests: the order of imports, a folder for mpiexec, and tiers.
 
-hdf5plugin binds its plug-ins to the HDF5 that the process has when it is imported. That must be
-h5py's: netCDF4 brings another one, with which h5py cannot create datasets of these plug-ins.
+hdf5plugin binds its plug-ins to the HDF5 that is loaded when it is imported. That must be h5py's:
+netCDF4 loads another HDF5, with which h5py cannot create datasets with these plug-ins.
 
 The engine stores its measurements for the user (the speed of this core) in a folder of this
 process.
@@ -30,8 +30,8 @@ os.environ["XDG_CACHE_HOME"] = os.path.join(_sessions, "cache")
 
 
 TIERS = ["quick", "merge", "full"]
-#: The rank count of the merge tier: the first of these that a test has. Nearly all other tests run
-#: on one rank.
+#: Rank counts of the merge tier: each test runs on the first of these that it has. Nearly all other
+#: tests run on one rank.
 MERGE_RANKS = [3, 2, 4]
 #: Modules of the quick tier, which runs the first variant of each of their tests.
 QUICK_MODULES = {
@@ -48,7 +48,7 @@ def pytest_addoption(parser):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print the table of communities' readers, where these ran (test_community_readers.py)."""
+    """Print the table of communities' readers, if they ran (test_community_readers.py)."""
     rows = [row for reports in terminalreporter.stats.values() for report in reports
             for name, row in getattr(report, "user_properties", [])
             if name == "community_row" and report.when == "call"]
@@ -64,7 +64,7 @@ def parameters_of(item):
 
 
 def without_other_ranks(variants):
-    """Drop all but one of the variants that differ in the parameter `ranks` alone."""
+    """Drop all but one of the variants that differ only in the parameter `ranks`."""
     best, rank_counts = {}, {}
     for item in variants:
         ranks = parameters_of(item).get("ranks")
@@ -78,8 +78,10 @@ def without_other_ranks(variants):
 
 
 def sampled(name, variants, step):
-    """One in `step` variants of the test `name`, at least one. Which one differs between tests, and
-    from each `step` variants to the next, so that every value of every parameter is met."""
+    """Select one in `step` variants of the test `name`, at least one.
+
+    The position within a group of `step` variants differs between tests and groups, so that every
+    value of every parameter is selected."""
     offset = zlib.crc32(name.encode())
     chosen = [variant for i, variant in enumerate(variants)
               if (i + i // step + offset) % step == 0]
@@ -87,9 +89,11 @@ def sampled(name, variants, step):
 
 
 def of_tier(items, tier):
-    """The items that the merge or the quick tier runs: those that are not marked `full`, on one
-    rank count, and of a test with the mark `sample(n)` one variant in n. Without that mark, of
-    three variants and more every second one."""
+    """Return the items of the merge or quick tier: those that are not marked `full`.
+
+    Each runs on one rank count. The quick tier has the first variant of each test of its modules.
+    The merge tier has one variant in n of tests with the mark `sample(n)`. Without the mark, it has
+    every second variant of three or more."""
     tests = {}
     for item in items:
         left_out = item.get_closest_marker("full") is not None
@@ -110,7 +114,7 @@ def of_tier(items, tier):
 
 def pytest_collection_modifyitems(config, items):
     tier = config.getoption("--tier")
-    if tier not in TIERS:  # From the environment, which pytest does not check.
+    if tier not in TIERS:  # pytest does not check defaults, which the environment sets.
         raise pytest.UsageError(f"TAILRACE_TEST_TIER is {tier}, not one of {', '.join(TIERS)}")
     if tier != "full":
         kept = of_tier(items, tier)
@@ -120,7 +124,7 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.fixture
 def whole_sentences(monkeypatch):
-    """Without COLUMNS, which pytest-xdist tells its workers and pipes would be held to."""
+    """Unset COLUMNS, which pytest-xdist sets for its workers, and which limits output to pipes."""
     from cli_tools import ENVIRONMENT  # noqa: PLC0415
 
     monkeypatch.delitem(ENVIRONMENT, "COLUMNS", raising=False)

@@ -1,11 +1,11 @@
-"""Files that showed a fault, by its name: the route along which they did, and their description."""
+"""Files that have revealed a fault, by its name: the route that fails, and the description."""
 
 NUMBER = {"c": "float", "size": 8, "be": False}
 INTEGER = {"c": "int", "size": 4, "signed": True, "be": False}
 
 
 def dataset(path, shape=(30,), kind=None, **more):
-    """A dataset of HDF5's defaults, all of it written."""
+    """Describe a dataset with HDF5's defaults, completely written."""
     chunked = "chunk" in more
     return {"op": "dataset", "path": path, "type": kind or NUMBER, "seed": 7, "style": "smooth",
             "space": list(shape), "layout": "chunked" if chunked else "contiguous", "fill": None,

@@ -21,12 +21,13 @@ def built(*parts):
     return path
 
 
-# The end of the names of all that belongs to an HDF5: none for the system's.
+# Suffixes of the names that belong to an HDF5; that of the system's HDF5 is empty.
 BUILD = pathlib.Path(os.environ.get("TAILRACE", HERE.parents[1] / "build/bin/tailrace")).parents[1]
-LIST = BUILD / "hdf5_programs.txt"  # By CMake: libraries of earlier builds may lie about, too.
+LIST = BUILD / "hdf5_programs.txt"  # CMake's list: the build may have libraries of older builds.
 OTHERS = [end for end in LIST.read_text().split() if end != "system"] if LIST.exists() else []
 LATER = [end for end in OTHERS if [int(part) for part in end[1:].split(".")] >= [1, 14]]
-# A front is an HDF5 whose programs have ours preloaded, or, with these letters, our connector.
+# A front is an HDF5 suffix for programs with our preloaded library, or with CONNECTOR appended, for
+# programs with our VOL connector.
 CONNECTOR = "+vol"
 LATER_FRONTS = [*LATER, *[end + CONNECTOR for end in LATER]]
 ALL_FRONTS = ["", *OTHERS, *[end + CONNECTOR for end in LATER]]
@@ -39,7 +40,7 @@ def program_of(front, name):
 
 
 def served_by(front):
-    """The environment in which a front serves a program."""
+    """Return the environment in which a front serves a program."""
     end = front.removesuffix(CONNECTOR)
     if end == front:
         return {"LD_PRELOAD": built("lib", f"libtailrace_hdf5{end}.so")}
@@ -48,7 +49,7 @@ def served_by(front):
 
 
 def run(words, ranks, ours, code=0, front="", **more):
-    """Run a program as it is, or served by a front. @returns what it said on stderr."""
+    """Run a program as it is, or served by a front. @returns its stderr."""
     served = [f"{name}={value}" for name, value in served_by(front).items()] if ours else []
     words = [launcher(), "-n", str(ranks), *(["env", *served] if ours else []), *map(str, words)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=600,
@@ -69,7 +70,7 @@ def flushes(pattern, folder, ranks, ours=True, **more):
 
 
 def contents(path):
-    """Every object's kind, type, extents, attributes and values, by path."""
+    """Return the kind, type, extents, attributes and values of every object, by path."""
     found = {}
 
     def note(name, item):
@@ -105,7 +106,7 @@ def filters_of(dataset):
 
 
 def by_deflate(path):
-    """A copy of the file that stock h5py can read without trz."""
+    """Copy the file with codec deflate, so that stock h5py can read it without trz."""
     decoded = path.with_suffix(".deflate.h5")
     subprocess.run([program(), "repack", path, "-o", decoded, "--codec", "deflate"], check=True,
                    capture_output=True, env=ENVIRONMENT)
@@ -118,7 +119,7 @@ def row_values(first, n):
 
 
 def trz_shapes(dataset):
-    """The extents that the heads of a dataset's chunks have (trz/docs/trz-format.md), in order."""
+    """Return the extents in a dataset's chunk headers (trz/docs/trz-format.md), in order."""
     shapes = []
     for first in range(0, len(dataset), dataset.chunks[0]):
         chunk = dataset.id.read_direct_chunk((first,))[1]
@@ -141,7 +142,7 @@ def verified(plain, ours):
 
 
 def h5py_of_mpi():
-    """The environment of a Python whose h5py is a parallel build."""
+    """Return the environment of a Python whose h5py is a parallel build."""
     asked = subprocess.run(["/usr/bin/python3", "-c", "import h5py._debian_h5py_mpi, mpi4py"],
                            capture_output=True, env={**os.environ, "PYTHONPATH": ""})
     if asked.returncode != 0:

@@ -1,7 +1,7 @@
-"""The Python package from the source tree, with the extension modules of the build.
+"""Python package of the source tree, with the extension modules of the build.
 
-`tailrace` here is the package itself, imported into the process of the tests; run() is for what
-needs a process of its own. TAILRACE_ENGINE_DIR and TAILRACE_H5TRZ win where they are set.
+load() imports the package into the process of the tests; run() uses a separate process. The
+variables TAILRACE_ENGINE_DIR and TAILRACE_H5TRZ have priority over the build.
 """
 
 import importlib
@@ -17,11 +17,11 @@ from cli_tools import ENVIRONMENT, ROOT, launcher, program
 
 
 def package_environment():
-    """The environment in which a process can import the package."""
+    """Return the environment in which a process can import the package."""
     built = pathlib.Path(program()).resolve().parents[1] / "lib"
     environment = {key: value for key, value in ENVIRONMENT.items() if key != "HDF5_PLUGIN_PATH"}
     environment.setdefault("TAILRACE_ENGINE_DIR", str(built / "python"))
-    # The engine's folder also tells xarray of its engine "tailrace".
+    # xarray finds its engine "tailrace" through the entry points in the engine's folder.
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(ROOT / "python"), environment["TAILRACE_ENGINE_DIR"]])
     environment.setdefault("TAILRACE_H5TRZ", str(built / "hdf5" / "plugin" / "libh5trz.so"))
@@ -29,7 +29,7 @@ def package_environment():
 
 
 def load():
-    """The package, or a skipped module where it is not built."""
+    """Import the package; skip the module's tests if it is not built."""
     try:
         environment = package_environment()
     except pytest.skip.Exception as missing:
@@ -49,7 +49,7 @@ def load():
 
 
 def run(text, *, ranks=0, timeout=600, **more):
-    """Run Python source in a process of its own, or on several ranks; its output."""
+    """Run Python source in a separate process, or on several ranks; return the output."""
     words = [sys.executable, "-c", textwrap.dedent(text)]
     if ranks:
         words = [launcher(), "-n", str(ranks), *words]

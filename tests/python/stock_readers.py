@@ -1,4 +1,4 @@
-"""The Python libraries that read netCDF-4, called in a separate process.
+"""Python libraries that read netCDF-4, called in a separate process.
 
 HDF5_PLUGIN_PATH must be set before netCDF4's HDF5 is loaded. It must not be set where h5py and
 hdf5plugin find plug-ins themselves, as in the tests' process. Every function returns plain NumPy
@@ -39,7 +39,7 @@ def xarray(path, engine, groups):
 
 
 def append_record(path, name):
-    """One more record of ones, as a program does that goes on with the file; the record's index."""
+    """Append a record of ones, like a program that continues the file; return its index."""
     import netCDF4
     with netCDF4.Dataset(path, "a") as file:
         variable = file[name]

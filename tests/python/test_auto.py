@@ -1,4 +1,4 @@
-"""Codec auto on the command line: the default with a bound, told by --why, steered by targets."""
+"""Codec auto on the command line: the default with a bound, explained by --why, with targets."""
 
 import json
 
@@ -21,7 +21,7 @@ def source(tmp_path_factory):
 
 @pytest.fixture
 def alone(tmp_path):
-    """No profile of this machine's user decides here."""
+    """Return an environment without the profile of this machine's user."""
     environment = {**ENVIRONMENT, "HOME": str(tmp_path)}
     environment.pop("TAILRACE_PROFILE", None)
     return environment
@@ -92,7 +92,7 @@ def test_smaller_objective_makes_no_larger_file(source, tmp_path, alone):
 
 @pytest.fixture(scope="module")
 def fast_storage(tmp_path_factory):
-    """A profile: storage of 10 GB/s a rank, and a codec trz that only preset=fast makes fast."""
+    """Write a profile with storage of 10 GB/s per rank; trz is fast only with preset=fast."""
     said = json.loads(tailrace("profile", "--show", "built-in", "--json", "-").stdout)
     profile = {**said["profile"], "built_in": False}
     for line in profile["write"]["rooflines"]:
@@ -110,8 +110,7 @@ def fast_storage(tmp_path_factory):
 
 def test_what_is_faster_sets_how_long_a_smaller_choice_may_take(source, fast_storage, tmp_path,
                                                                 alone):
-    """Therefore `balanced` considers it, too, and never makes the larger file; it is repack's
-    default."""
+    """`balanced`, repack's default, considers the fastest codec, but never writes a larger file."""
     sizes = {}
     for objective in ("speed", "balanced", None):
         chosen = ["--for", objective] if objective else []
@@ -147,7 +146,7 @@ def test_target_size(source, tmp_path, alone, target, ranks):
 def test_target_size_that_cannot_be(source, tmp_path):
     said = tailrace("repack", source, "-o", tmp_path / "out.h5", "--target", "size=1kB",
                     "--bound", "rel=1e-4", code=2).stderr
-    assert "target=size=" in said and "makes about" in said
+    assert "target=size=" in said and "a step needs about" in said
     assert not (tmp_path / "out.h5").exists()
 
 

@@ -1,7 +1,7 @@
-"""tailrace-lab bench: its rows, its keys and its answers. No test here looks at a time.
+"""tailrace-lab bench: its rows, keys and results. No test judges a time.
 
-The bench itself reads every output back and fails if a value is beyond its bound; here the numbers
-that it reports are checked against each other and against what the options asked for.
+The bench itself reads every output and fails if a value is beyond its bound. These tests compare
+the reported numbers with each other and with the options.
 """
 
 import json
@@ -37,8 +37,7 @@ ENVIRONMENT = {
 
 
 def program():
-    """TAILRACE is the build's bin/tailrace; tailrace-lab and tailrace-bench are in the same
-    folder."""
+    """Return the path of tailrace-lab, in the folder of TAILRACE (the build's bin/tailrace)."""
     tailrace = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
     tailrace = tailrace.with_name("tailrace-lab")
     bench = tailrace.parent / "tailrace-bench"
@@ -97,7 +96,7 @@ def test_rows_and_keys(tmp_path, ranks):
 
 
 def test_equal_bytes_of_equal_codecs(tmp_path):
-    """Layouts move bytes, they change none. (HDF5's own deflate is another library's.)"""
+    """Layouts move bytes and do not change them. HDF5's own deflate uses another library."""
     document, _ = rows_of(tmp_path, *SMALL, "--methods",
                           "tailrace-*-deflate,ideal-deflate,*-none", ranks=2)
     encoded = {}
@@ -137,7 +136,7 @@ def test_input_is_tiled(tmp_path):
                "--bound", "none", "--methods", "tailrace-claimed-deflate", "--json",
                str(tmp_path / "rows.json"), ranks=2)
     assert done.returncode == 0, done.stderr
-    assert "left out /counts: no floating point numbers" in done.stderr
+    assert "left out /counts: not floating-point numbers" in done.stderr
     document = json.loads((tmp_path / "rows.json").read_text())
     (field,) = document["data"]["fields"]
     assert field["path"] == "/group/walk"
@@ -153,7 +152,7 @@ def test_same_seed_same_data(tmp_path):
 
 
 def test_limit_counts_every_byte(tmp_path):
-    """The limited bytes are those of the file (and, for Tailrace, its few rewritten bytes)."""
+    """The limiter counts the bytes of the file, and Tailrace's few rewritten bytes."""
     methods = "ideal-none,tailrace-contiguous-none,tailrace-claimed-none"
     if has_native_rows(tmp_path):
         methods += ",hdf5-independent-none,hdf5-collective-none"
@@ -168,7 +167,7 @@ def test_limit_counts_every_byte(tmp_path):
 
 
 def test_calls_of_hdf5_served_in_turn_with_hdf5s_own(tmp_path):
-    """One process: the same calls by HDF5 and by Tailrace, with and without options."""
+    """One process makes the same calls through HDF5 and Tailrace, with and without options."""
     served = program().parents[1] / "lib" / "libtailrace_hdf5.so"
     if not has_native_rows(tmp_path) or not served.exists():
         pytest.skip("built without a parallel HDF5")
@@ -203,8 +202,8 @@ def test_index(tmp_path):
 
 @pytest.mark.parametrize("options, words", [
     (["--methods", "hdf5-independent-deflate"], "refuses independent"),
-    (["--methods", "quick"], "is no method"),
-    (["--methods", "hdf5-unchanged-trz"], "hdf5-unchanged-trz: it needs libtailrace_hdf5.so"),
+    (["--methods", "quick"], "is not a method"),
+    (["--methods", "hdf5-unchanged-trz"], "hdf5-unchanged-trz: needs libtailrace_hdf5.so"),
     (["--methods", "tailrace-sparkling-deflate"], "layout"),
     (["--chunk", "48x16x16"], "does not divide"),
     (["--bandwidth", "fast"], "--bandwidth"),
@@ -212,7 +211,7 @@ def test_index(tmp_path):
     (["--repeat", "0"], "--repeat"),
     (["--input", "nowhere.h5"], "nowhere.h5"),
     (["--synthetic", "noise"], "--synthetic"),
-    (["--workload", "nyx", "--synthetic", "nyx"], "exclude each other"),
+    (["--workload", "nyx", "--synthetic", "nyx"], "cannot be combined"),
     (["--workload", "nyx", "--data", "nowhere"], "--data"),
     (["--bandwidth", "1,fast"], "--bandwidth"),
     (["--bandwidth", "0MB/s/rank"], "--bandwidth"),

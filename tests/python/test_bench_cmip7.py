@@ -1,5 +1,6 @@
-"""cmip7.py on a small file: every tool's output has the very values and passes CMIP7's check,
-which the script tries; times are looked at for being there only."""
+"""cmip7.py on a small file: every tool's output has the exact values and passes CMIP7's check.
+
+The script itself runs the check. Times must only exist."""
 
 import csv
 import pathlib
@@ -32,4 +33,4 @@ def test_tools(tmp_path):
     for row in rows:
         assert float(row["s"]) > 0 and float(row["cpu_s"]) > 0
         assert int(row["file_bytes"]) < int(row["raw_bytes"])
-    assert not list(tmp_path.glob("tmp*"))  # nothing is left behind
+    assert not list(tmp_path.glob("tmp*"))  # temporary files are removed

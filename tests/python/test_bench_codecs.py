@@ -17,7 +17,7 @@ OURS = "trz,preset=fast,trz,preset=default,trz,preset=ratio,deflate,portable,non
 
 @pytest.fixture
 def data(tmp_path):
-    """Two fields to measure, and three that are left out unless they are asked for."""
+    """Write two fields to measure, and three that are omitted unless requested."""
     with h5py.File(tmp_path / "in.h5", "w") as file:
         file["smooth"] = smooth((20, 24, 33))
         masked = smooth((50, 70), seed=3).astype("f8")
@@ -62,7 +62,7 @@ def test_reports_agree(data, tmp_path):
 
 
 def test_rows_of_each_field(data, tmp_path):
-    """Lossy codecs at each bound, the others once; integers exactly."""
+    """Lossy codecs have a row per bound, lossless ones a single row; integers stay exact."""
     bench(data, "--bound", "rel=1e-2", "--bound", "rel=1e-4", "--csv", tmp_path / "rows.csv")
     rows = csv_rows(tmp_path / "rows.csv")
 
@@ -79,7 +79,7 @@ def test_rows_of_each_field(data, tmp_path):
 
 
 def test_chunks(data, tmp_path):
-    """Chunks as they are asked for; the values that pad edge chunks are not counted."""
+    """Chunks have the requested shape; values that pad edge chunks are not counted."""
     bench(data, "--fields", "smooth", "--chunk", "8x10x16", "--bound", "rel=1e-3",
           "--json", tmp_path / "rows.json")
     field, = json.loads((tmp_path / "rows.json").read_text())["fields"]
@@ -112,8 +112,8 @@ def test_refusals_are_told(data):
 
 @pytest.mark.parametrize("options, words", [
     (["--codecs", "quick"], "quick"),
-    (["--codecs", "preset=fast,trz"], "follows no codec"),
-    (["--codecs", "trz,trz"], "named twice"),
+    (["--codecs", "preset=fast,trz"], "must follow the name of a codec"),
+    (["--codecs", "trz,trz"], "given twice"),
     (["--codecs", "trz,speed=9"], "speed"),
     (["--bound", "1e-3"], "--bound"),
     (["--bound", "rel=1e-3,,"], "--bound"),

@@ -1,4 +1,4 @@
-"""The baseline of `tailrace concat`, the check by hashes, and concat.py on a tiny set."""
+"""Baseline of `tailrace concat`, the check by hashes, and concat.py on a tiny set."""
 
 import csv
 import json
@@ -34,7 +34,7 @@ def tiny_set(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def baseline(tiny_set):
-    """Runs the baseline; skips where it was not built."""
+    """Return a function that runs the baseline; skip the test if it is not built."""
     launcher()
     if not (pathlib.Path(program()).parent / "tailrace-bench").exists():
         pytest.skip("tailrace-bench is not built")
@@ -49,7 +49,7 @@ def baseline(tiny_set):
 
 @pytest.mark.parametrize("ranks, options", [(1, []), (2, ["--buffer", "3KiB"]), (4, ["-z", "0"])])
 def test_baseline_holds_every_row(baseline, tiny_set, tmp_path, ranks, options):
-    """4 ranks are more than files; 3 KiB are less than most datasets, so they go in rounds."""
+    """4 ranks exceed the number of files; 3 KiB are less than most datasets, which needs rounds."""
     output, report = tmp_path / "out.h5", tmp_path / "out.json"
     done = baseline("-o", output, "-i", tiny_set, "--json", report, *options, ranks=ranks)
     script("concat_digest.py", tiny_set, output)
@@ -84,7 +84,7 @@ def test_baseline_names_what_does_not_fit(baseline, tiny_set, tmp_path):
     done = baseline("-o", tmp_path / "out.h5", first, other, code=2)
     assert str(other) in done.stderr
     done = baseline("-o", tmp_path / "out.h5", first, other, code=2, ranks=2)
-    assert "do not all have the same datasets" in done.stderr
+    assert "all files must have the same datasets" in done.stderr
     done = baseline("-o", tmp_path / "out.h5", first, tmp_path / "no.h5", code=2)
     assert "no.h5" in done.stderr
     other.write_bytes(pathlib.Path(second).read_bytes()[:5000])
@@ -93,7 +93,7 @@ def test_baseline_names_what_does_not_fit(baseline, tiny_set, tmp_path):
 
 
 def joined(list_path, output):
-    """The list's concatenation by h5py, in memory."""
+    """Concatenate the list with h5py, in memory."""
     files = [h5py.File(path) for path in list_path.read_text().split()]
     with h5py.File(output, "w") as target:
         for group in files[0]:

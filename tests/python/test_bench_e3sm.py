@@ -1,5 +1,6 @@
-"""e3sm.py on small grids: what E3SM asks of PnetCDF, in very many pieces, ends as the real
-library writes it. The script compares every element; times are looked at for being there only."""
+"""e3sm.py on small grids: E3SM's very many small PnetCDF requests give the real library's file.
+
+The script itself compares every element. Times must only exist."""
 
 import csv
 import subprocess

@@ -1,4 +1,4 @@
-"""gather_steps.py on a short run of md: sizes of chunks of one step and of several."""
+"""gather_steps.py on a short run of md: sizes of chunks with one step and with several."""
 
 import csv
 import subprocess

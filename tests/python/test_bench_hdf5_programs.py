@@ -1,5 +1,6 @@
-"""hdf5_programs.py in its least form: it compares what every method has written, and its CSVs
-are those of which lab/bench/tables/tables.py makes the page's tables. No test looks at a time."""
+"""hdf5_programs.py in its smallest form: it compares the files of all methods.
+
+lab/bench/tables/tables.py can make the page's tables from its CSVs. No test judges a time."""
 
 import csv
 import importlib.util

@@ -1,4 +1,4 @@
-"""in_situ.py on a tiny configuration: it runs to the end and its documents are whole."""
+"""in_situ.py on a tiny configuration: it runs to its end and writes complete documents."""
 
 import csv
 import json
@@ -16,7 +16,7 @@ OUTPUTS = ["sync none", "async none", "sync", "async", "in_situ"]
 
 @pytest.fixture(autouse=True)
 def programs():
-    """Skips the tests where the application was not built."""
+    """Return the folder of the applications; skip the test if cosmo is not built."""
     launcher()
     return application("cosmo").parent
 

@@ -1,4 +1,4 @@
-"""lab/bench/papers/ratio_peers.py: what it counts as a result, and what it comes to."""
+"""lab/bench/papers/ratio_peers.py: the results that it counts, and their values."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from cli_tools import ROOT
 
 pytestmark = pytest.mark.full
 
-python_package.load()  # First: it says where the codec is.
+python_package.load()  # First, because it sets the codec's path.
 sys.path[:0] = [str(ROOT / "lab" / "bench" / folder) for folder in ("papers", "data")]
 import comparison_data  # noqa: E402
 import ratio_peers  # noqa: E402

@@ -1,5 +1,6 @@
-"""rechunk.py on a small file: every tool's output has the wanted chunks and the very values,
-which the script compares; times are looked at for being there only."""
+"""rechunk.py on a small file: every tool's output has the requested chunks and the exact values.
+
+The script itself compares them. Times must only exist."""
 
 import csv
 import shutil

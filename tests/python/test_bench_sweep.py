@@ -1,6 +1,6 @@
 """tailrace-lab bench: workloads, sweeps, rows of layouts and orders, the page, the grid, scaling.
 
-No test here looks at a time. Programs and helpers are those of test_bench.py.
+No test judges a time. Programs and helpers are those of test_bench.py.
 """
 
 import csv
@@ -23,7 +23,7 @@ REAL_DATA = ROOT.parent / "shared" / "data"
 
 @pytest.fixture
 def ocean(tmp_path):
-    """A smooth field with land, which the file does not mark as fill."""
+    """Write a smooth field with land, which the file does not mark as fill."""
     rng = np.random.default_rng(3)
     values = rng.normal(size=(16, 24, 32)).cumsum(axis=2).astype(np.float32)
     values[:, 6:12, 8:20] = -1e10
@@ -57,7 +57,7 @@ def test_real_sets_where_they_are_else_generated_ones(tmp_path, kind, file, monk
     assert done.returncode == 0, done.stderr
     source = json.loads(path.read_text())["data"]["source"]
     assert source.startswith(f"real {file}" if there else f"synthetic {kind}")
-    assert there or "no real data found" in done.stderr
+    assert there or "using generated fields" in done.stderr
 
 
 def test_data_folder_is_searched(tmp_path):
@@ -72,7 +72,7 @@ def test_data_folder_is_searched(tmp_path):
     assert "linear interpolation" in refined["data"]["source"]
     assert refined["S"] == tiled["S"] == 32**3 * 4
     assert refined["data"]["checksum_fnv1a"] != tiled["data"]["checksum_fnv1a"]
-    # The range of interpolated values is the field's at most.
+    # Interpolation does not widen the range of the field.
     bounds = [document["data"]["fields"][0]["absolute_bound"] for document in (refined, tiled)]
     assert 0.9 * bounds[1] < bounds[0] <= bounds[1]
 
@@ -160,7 +160,7 @@ def test_automatic_choice_is_a_row(tmp_path):
 
 
 class Page(html.parser.HTMLParser):
-    """Collects what a page is made of, and whether its elements close."""
+    """Parser that collects the parts of a page, and checks that its elements are closed."""
 
     VOID = {"meta", "br", "hr", "link", "img", "image", "use", "path", "rect", "circle"}
 

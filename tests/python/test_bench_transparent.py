@@ -1,6 +1,6 @@
-"""transparent.py on a little data: every method runs, the answers hold, the tables are whole.
+"""transparent.py on a small data set: every method runs, results are right, tables are complete.
 
-Times are looked at for being there only.
+Times must only exist.
 """
 
 import csv
@@ -19,7 +19,7 @@ LIBRARY = build_folder() / "lib" / "libtailrace_pnetcdf.so"
 
 
 def bench(what, folder, *words):
-    """@returns the rows of the CSV, which the JSON has, too."""
+    """Run the script; check that CSV and JSON agree. @returns the rows of the CSV."""
     launcher()
     application("at-pnetcdf")
     source(folder / "source.h5")
@@ -47,7 +47,7 @@ def test_write(tmp_path):
     assert [row["method"] for row in rows] == expected
     for row in rows:
         assert float(row["total_s"]) > 0
-        # Layout sparse saves space by holes, which count in the file's length.
+        # Layout sparse saves space by holes, which the file's length includes.
         compressed = row["method"] not in ("P_original", "P_independent", "H_original", "P_sparse")
         assert (float(row["ratio"]) > 1.2) == compressed
     assert max(float(row["times_faster"]) for row in rows[:2]) == 1

@@ -1,6 +1,6 @@
-"""xarray_dask.py on a little data: every method's answer holds, the table is whole.
+"""xarray_dask.py on a small data set: every method's result is right, and the table is complete.
 
-Times are looked at for being there only.
+Times must only exist.
 """
 
 import csv
@@ -33,4 +33,4 @@ def test_xarray_dask(tmp_path):
     best = max(ratios, key=ratios.get)
     assert best == "tailrace, trz within 0.01 K" and ratios[best] > 3
     assert ratios["tailrace, zlib 4"] == pytest.approx(ratios["netCDF4, zlib 4"], rel=0.05)
-    assert not list(tmp_path.glob("*/*.nc"))  # cleared away
+    assert not list(tmp_path.glob("*/*.nc"))  # files are removed

@@ -1,4 +1,4 @@
-"""Bounds that swamp the data, in Python's doors; the mirror of the rule against the engine's."""
+"""Bounds too wide for the data, in Python's interfaces; Python's rule equals the engine's."""
 
 import importlib
 import warnings
@@ -61,7 +61,7 @@ def test_declared_or_allowed_it_is_written(tmp_path):
             file.flush()
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            file.flush()  # Said once.
+            file.flush()  # The warning is issued once.
 
 
 def test_broad_distributions_are_written_with_a_warning(tmp_path):

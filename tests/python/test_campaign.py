@@ -1,4 +1,4 @@
-"""A little of the crash campaign (docs/reliability.md): no promise is broken."""
+"""Short runs of the crash campaign (docs/reliability.md): no promise is broken."""
 
 import collections
 import json
@@ -36,8 +36,8 @@ def test_crashes(tmp_path):
         if row["kind"] in ("power", "torn", "clients"):
             judged[row["job"]] += row["states"]
             lost[row["job"]] += row["lost"]
-    assert set(JOBS) - set(judged) <= {"records, added to"}   # where PnetCDF is not built
-    # A campaign that finds no loss where nothing is synced finds none anywhere.
+    assert set(JOBS) - set(judged) <= {"records, added to"}   # missing without PnetCDF
+    # The campaign can find losses: without sync it must find some.
     assert lost["no fsync, 2 ranks"] > 0
     # Without a journal, stock HDF5 reads the file after a kill even before recovery.
     assert all(row["lost_before"] == 0 for row in rows
@@ -45,7 +45,7 @@ def test_crashes(tmp_path):
 
 
 def test_crashes_of_programs_on_hdf5(tmp_path):
-    """Preloaded, and by our VOL connector on HDF5s that the build was given."""
+    """Programs with the preloaded library, and with our VOL connector on the build's HDF5s."""
     build = pathlib.Path(program()).parents[1]
     served = [*build.glob("lib/libtailrace_hdf5.so"), *build.glob("lib/hdf5/vol-*/*.so")]
     wanted = [job for job, name in (("HDF5 program, 2 ranks", "libtailrace_hdf5.so"),
@@ -69,7 +69,7 @@ def test_faults(tmp_path):
 
 
 def test_jobs_on_several_nodes_name_their_programs(tmp_path):
-    """tests/nodes/kills.py runs where there is a cluster, so seldom: its jobs are those of here."""
+    """Check the jobs of tests/nodes/kills.py here, because it runs only on a cluster."""
     sys.path.insert(0, str(ROOT / "tests" / "nodes"))
     import kills
     programs = kills.jobs.Programs(program())

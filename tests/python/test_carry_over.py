@@ -1,4 +1,4 @@
-"""The carry-over of repack, as the netCDF library, xarray and h5py see it.
+"""Carry-over of repack, as the netCDF library, xarray and h5py read it.
 
 Each test writes an input with a stock library, repacks it, and opens both files in the same way.
 Dimensions, variables, attributes, values and their order must be equal, except for Tailrace's own
@@ -78,7 +78,7 @@ def assert_same_files(source, target, exact=True):
 
 
 def write_enhanced(path):
-    """Everything that netCDF-4 has beyond the classic model."""
+    """Write all features of netCDF-4 that the classic model lacks."""
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("z", 2)
         file.createDimension("time", None)
@@ -117,7 +117,7 @@ def write_enhanced(path):
 
 
 def write_classic(path, form):
-    """Record variables of every size, text, a dimension without variable, odd names."""
+    """Write record variables of every size, text, a dimension without variable, odd names."""
     with netCDF4.Dataset(path, "w", format=form) as file:
         for name, length in [("x", 3), ("record", None), ("length", 6), ("odd", 5)]:
             file.createDimension(name, length)

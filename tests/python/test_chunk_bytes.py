@@ -1,8 +1,8 @@
-"""Chunk bytes of our files against those that h5py and hdf5plugin write, and what stock tools see.
+"""Chunk bytes of our files, compared with those that h5py and hdf5plugin write.
 
-The same values, filters and chunks, once through `tailrace repack` and once through h5py (HDF5's
-own pipeline with the plug-ins of the hdf5plugin package): every chunk must be the same bytes under
-the same filter mask. Lossy codecs of our own are read back with h5py alone.
+The same values, filters and chunks are written by `tailrace repack` and by h5py. h5py uses HDF5's
+own pipeline with the plug-ins of hdf5plugin. Every chunk must have the same bytes and filter mask.
+Chunks of our own lossy codecs are only read with h5py.
 """
 
 import os
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.skipif(not TAILRACE.exists(), reason=f"{TAILRACE} is no
 
 
 def smooth_field(dtype):
-    """A smooth field with noise: compressible, but not so much that chunks become trivial."""
+    """Return a smooth field with noise: compressible, but without trivial chunks."""
     z, y, x = np.meshgrid(*(np.arange(n) for n in SHAPE), indexing="ij")
     noise = np.random.default_rng(7).normal(size=SHAPE)
     return (100 * np.sin(z / 9 + y / 17) + 40 * np.cos(x / 23) + 0.2 * noise).astype(dtype)
@@ -53,7 +53,7 @@ def repack(source, target, *options):
 
 
 def chunks_of(path, name="u"):
-    """Offset -> (filter mask, stored bytes) of every chunk."""
+    """Return {offset: (filter mask, stored bytes)} of all chunks."""
     with h5py.File(path, "r") as file:
         dataset = file[name]
         n_chunks = dataset.id.get_num_chunks()
@@ -102,7 +102,7 @@ def test_same_bytes_as_h5py(codec, source, tmp_path):
         out.create_dataset("u", data=file["u"][...], chunks=CHUNK, **CASES[codec])
     assert [(f[0], f[2]) for f in filters_of(ours)] == [(f[0], f[2]) for f in filters_of(theirs)]
     if codec.startswith(("zstd", "sz3")) and has_own_zstd():
-        # Another version of zstd gives other bytes; plugin_codec_test compares within one process.
+        # Versions of zstd give different bytes; plugin_codec_test compares within one process.
         with h5py.File(ours) as file, h5py.File(theirs) as out:
             np.testing.assert_array_equal(file["u"][...], out["u"][...])
     else:
@@ -154,7 +154,7 @@ def test_portable_keeps_special_values(tmp_path):
 
 @pytest.mark.parametrize("codec", ["none", "deflate", "portable"])
 def test_golden_chunks_are_read_by_stock_hdf5(codec, tmp_path):
-    """tests/golden holds one chunk per codec and version, of the values computed here."""
+    """tests/golden has one chunk per codec and version, with the values computed here."""
     golden = (ROOT / "tests" / "golden" / f"codec_{codec}_0.1.0.bin").read_bytes()
     filters = {} if codec == "none" else {"shuffle": True, "compression": "gzip"}
     path = tmp_path / "golden.h5"

@@ -1,5 +1,7 @@
-"""Bad usage, bad input, full and missing folders, kills: one clear message, the right exit code,
-and never a broken file in place of a good one."""
+"""Bad usage, bad input, full and missing folders, and kills on the command line.
+
+The result is one clear message and the right exit code. A good file is never replaced by a broken
+one."""
 
 import hashlib
 import os
@@ -28,7 +30,7 @@ def source(tmp_path):
 
 
 def refusal(*arguments, code=2, ranks=1, **keywords):
-    """The one line of a refused command, on any number of ranks."""
+    """Run a command that is refused; return its only line, on any number of ranks."""
     done = tailrace(*arguments, code=code, ranks=ranks, **keywords)
     lines = own_lines(done.stderr)
     assert len(lines) == 1, done.stderr
@@ -65,7 +67,7 @@ USAGE = [
 def test_refused(tmp_path, source, words, text):
     names = {"IN": source, "OUT": tmp_path / "out.h5", "ABSENT": tmp_path / "absent.h5",
              "NOWHERE": tmp_path / "nowhere" / "out.h5"}
-    # Two ranks here and there show that nobody hangs and nobody repeats the message.
+    # Some cases run on two ranks: no rank hangs, and no rank repeats the message.
     ranks = 1 + len(text) % 2
     line = refusal("repack", *[names.get(word, word) for word in words], ranks=ranks)
     assert text in line
@@ -103,7 +105,7 @@ def test_corrupt_input(tmp_path, source, ranks):
 
 
 def test_damage_inside_a_chunk(tmp_path):
-    """Found only while reading, by one of the ranks: still one message and no output."""
+    """One rank detects the damage while reading: one message, and no output."""
     bad, target = tmp_path / "bad.h5", tmp_path / "out.h5"
     with h5py.File(bad, "w") as file:
         u = file.create_dataset("u", data=smooth((64, 64, 64)), chunks=(16, 64, 64),
@@ -132,7 +134,7 @@ def test_urls_are_refused_by_what_to_use(tmp_path, source, url):
 
 @pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"])
 def test_export_of_netcdf_classic(tmp_path, form):
-    """Whole files become HDF5; parts and other formats name the step that is needed first."""
+    """Whole files become HDF5; for parts and other formats the error names the required step."""
     path, whole = tmp_path / "in.nc", tmp_path / "whole.nc"
     values = np.random.default_rng(3).random((5, 30), "f4")
     with netCDF4.Dataset(path, "w", format=form) as file:
@@ -162,7 +164,7 @@ def test_full_disk(small_disk, source, ranks):
                    ranks=ranks, code=3)
     assert "space" in line.lower()
     assert not target.exists()
-    # What was written is given back, so that the next try starts on an empty disk.
+    # Written space is freed, so that the next try starts on an empty disk.
     assert sum(entry.stat().st_size for entry in small_disk.iterdir()) == 0
 
 
@@ -188,7 +190,7 @@ def test_kill_leaves_the_old_file(tmp_path, ranks):
         time.sleep(delay)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        time.sleep(0.3 if ranks > 1 else 0)  # mpiexec's children die a little later than it.
+        time.sleep(0.3 if ranks > 1 else 0)  # mpiexec's children end a little later.
         unchanged = hashlib.sha256(target.read_bytes()).digest() == old
         outcomes.add(unchanged)
         if not unchanged:

@@ -1,4 +1,4 @@
-"""Guards from end to end: repack on several ranks, what verify finds, what info shows, concat."""
+"""Guards from end to end: repack on several ranks, verify's findings, info, concat."""
 
 import math
 
@@ -10,7 +10,7 @@ from cli_tools import attributes, data_file, datasets, numbers, smooth, tailrace
 
 
 def decoded(target):
-    """What our own reader makes of a file, for h5py without the plug-in of trz."""
+    """Decode a file with our own reader, because h5py lacks the plug-in of trz here."""
     plain = target.with_suffix(".plain.h5")
     tailrace("repack", target, "-o", plain, "--codec", "none", "--force")
     return datasets(plain)
@@ -57,7 +57,7 @@ def test_signs_thresholds_and_extremes(tmp_path, codec, ranks):
 
 
 def words(text):
-    """Lines are broken to fit a terminal."""
+    """Join lines that were broken to fit a terminal."""
     return " ".join(text.split())
 
 
@@ -76,13 +76,13 @@ def test_verify_finds_what_is_not_kept(tmp_path):
     claim(target, "u", "sign")
     done = tailrace("verify", source, target, code=1)
     assert f"{n_moved} values or extremes break guard=sign" in done.stdout
-    # A gradient is held to by half of it.
+    # A gradient guard implies a bound of half of it.
     claim(target, "u", "gradient=0.02")
     done = tailrace("verify", source, target, code=1)
     assert "beyond the bound 0.01" in done.stdout
     claim(target, "u", "gradient=0.2")
     tailrace("verify", source, target)
-    # No bound that is asked for is looser than the guard.
+    # A looser bound on the command line does not loosen the guard.
     claim(target, "u", "gradient=0.02")
     tailrace("verify", source, target, "--bound", "abs=1", code=1)
 
@@ -101,7 +101,7 @@ def test_verify_finds_extremes_that_moved(tmp_path):
 
 
 def sums_off(x, y, chunk):
-    """The largest error of a chunk's sum, exactly."""
+    """Return the largest error of a chunk's sum, computed exactly."""
     off = 0
     for i in range(0, x.shape[0], chunk[0]):
         for j in range(0, x.shape[1], chunk[1]):
@@ -123,7 +123,7 @@ def test_sums_orders_and_functions(tmp_path, ranks):
              "t:guard=log=0.001+power=2:0.01", "--field",
              "column:guard=sum+monotone=0,chunk=90x20", ranks=ranks)
     before, after = decoded(free), decoded(kept)
-    half_ulp = 2.0**-24  # Of values below 2.
+    half_ulp = 2.0**-24  # For values from 1 to 2.
     assert sums_off(u, before["u"], (32, 32)) > 100 * half_ulp
     assert sums_off(u, after["u"], (32, 32)) <= half_ulp
     assert np.abs(np.log(before["t"]) - np.log(t)).max() > 0.001
@@ -171,9 +171,9 @@ def test_hostile_attributes(tmp_path, text):
         with h5py.File(target, "r+") as file:
             file["u"].attrs["tailrace_guard"] = np.arange(3)
     found = words(tailrace("verify", source, target, code=1).stdout)
-    assert "has no guards that can be checked" in found and "\x1b" not in found
+    assert "cannot be parsed and are not checked" in found and "\x1b" not in found
     shown = words(tailrace("info", target).stdout)
-    assert "not readable" in shown and "\x1b" not in shown and len(shown) < 2000
+    assert "cannot be parsed" in shown and "\x1b" not in shown and len(shown) < 2000
 
 
 def test_refusals_and_choice(tmp_path):
@@ -189,7 +189,7 @@ def test_refusals_and_choice(tmp_path):
                      "--why")["files"][0]["fields"][0]
     assert report["candidates"] and report["codec"] in ("trz", "none", "deflate", "xor")
     tailrace("verify", source, target)
-    # Codecs without loss keep everything, and say nothing of it.
+    # Lossless codecs satisfy every guard and do not record it.
     tailrace("repack", source, "-o", target, "--codec", "deflate", "--guard", "sign+gradient=1",
              "--force")
     assert "tailrace_guard" not in attributes(target, "u")

@@ -8,7 +8,7 @@ from cli_tools import ENVIRONMENT, ROOT, own_lines, tailrace
 
 
 def documented():
-    """Names and meanings of docs/options.md, which a unit test holds to the table."""
+    """Return names and meanings of docs/options.md, which a unit test compares with the table."""
     rows = re.findall(r"^\| `([a-z.-]+)=` \| (.*?) \| (.*?) \| (.*?) \| (all ranks|rank 0's|"
                       r"each rank's) \|$",
                       (ROOT / "docs" / "options.md").read_text(encoding="utf-8"), re.MULTILINE)
@@ -33,7 +33,8 @@ def test_lists_every_option_in_80_columns():
 def test_tells_more_of_one(ranks):
     for name, values, default, meaning, alike in documented()[:: 1 if ranks == 1 else 12]:
         text = words(tailrace("options", name, ranks=ranks).stdout)
-        for said in (f"{name}={values}", meaning, f"default: {default};", f"alike by: {alike}"):
+        used = "the same on all ranks" if alike == "all ranks" else alike
+        for said in (f"{name}={values}", meaning, f"default: {default};", f"value used: {used}"):
             assert text.count(words(said)) == 1, (name, said, text)
 
 

@@ -1,4 +1,4 @@
-"""Manual pages and completions: whatever --help knows, in the words that man and shells take."""
+"""Manual pages and completions: they have all options of --help, in the forms of man and shells."""
 
 import re
 import shutil
@@ -24,7 +24,7 @@ def commands(name):
 
 
 def options_of(name, command):
-    """The names in a command's --help, short and long."""
+    """Return the short and long option names in a command's --help."""
     lines = [] if command == "bench" else run(name, command, "--help").stdout.splitlines()
     named = [re.match(r"  (-\w)?(?:, )?(--[a-z0-9-]+)?", line) for line in lines]
     return {option for match in named if match for option in match.groups() if option}

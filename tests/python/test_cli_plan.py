@@ -1,4 +1,4 @@
-"""tailrace repack that plans: what layouts reserve and leave, orders of work, plans in traces."""
+"""Planning in tailrace repack: bytes that layouts reserve, orders of work, plans in traces."""
 
 import collections
 import json
@@ -18,13 +18,13 @@ LAYOUTS = {
     "arena": "arena:storage",
 }
 BOUND = ["--codec", "portable", "--bound", "rel=1e-3", "--chunk", "32x32x32"]
-# Fields that are placed by their shape begin at multiples of 8 bytes.
+# Layouts that place fields by shape; fields begin at multiples of 8 bytes.
 BY_SHAPE = ("sparse", "hybrid")
 ORDERS = ["given", "largest-first", "smallest-first", "insertion", "johnson"]
 
 
 def stored_bytes(path):
-    """Bytes of all chunks, as stock HDF5 knows them."""
+    """Return the bytes of all chunks, as stock HDF5 reports them."""
     total = []
     with h5py.File(path) as file:
         file.visititems(lambda _, item: total.append(item.id.get_storage_size())
@@ -62,7 +62,7 @@ def test_what_a_layout_costs(tmp_path, layout, ranks):
         assert report["slack_bytes"] == 0
         return
     beyond = report["slack_bytes"] - (report["reserved_bytes"] - report["encoded_bytes"])
-    # An arena is shared out to its fields in whole bytes, some rounded up, some down.
+    # The reported shares of an arena's fields are rounded to whole bytes.
     rounding = ranks * len(fields) if layout == "arena" else 0
     padding = 8 * (len(fields) + 1) if layout in BY_SHAPE else ranks * len(fields)
     if report["n_overflow_chunks"] == 0:
@@ -78,14 +78,14 @@ def test_slots_that_all_or_no_chunks_fit(tmp_path, ratio, share):
                      f"hybrid:{ratio}", "--align", "1", ranks=2)["files"][0]
     n_chunks = sum(field["n_chunks"] for field in report["fields"])
     assert report["n_overflow_chunks"] == share * n_chunks
-    # What overflows leaves its whole slot unused.
+    # A chunk that overflows leaves its whole slot unused.
     unused = report["reserved_bytes"] - (1 - share) * report["encoded_bytes"]
     assert 0 <= report["slack_bytes"] - unused <= 8 * (len(report["fields"]) + 1)
     tailrace("verify", source, tmp_path / "out.h5")
 
 
 def trace_rows(path):
-    """The complete events of each (rank, row's name), by their start."""
+    """Return the complete events of each (rank, row name), sorted by start."""
     events = json.loads(path.read_text())["traceEvents"]
     names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
     order = {(e["pid"], names[e["pid"], e["tid"]]): e["args"]["sort_index"]
@@ -100,7 +100,7 @@ def trace_rows(path):
 
 
 def chunks(row, kind):
-    """"/path #chunk" of the row's events of one kind, in the order of time."""
+    """Return "/path #chunk" of the row's events of one kind, in temporal order."""
     return [e["name"].removeprefix(kind + " ") for e in row if e["cat"] == kind]
 
 
@@ -120,7 +120,7 @@ def test_work_follows_the_plan(tmp_path, order, ranks):
         n_encoded += len(chunks(encode, "encode"))
         writes = {e["name"].removeprefix("plan write "): e for e in rows[rank, "plan: I/O"]}
         assert sorted(writes) == sorted(chunks(encode, "encode"))
-        # A chunk is written once it is encoded, chunks one after another; times in 1/1000 us.
+        # A chunk is written after it is encoded, one chunk at a time. Times are in 1/1000 us.
         last_end = 0
         for event in planned:
             write = writes[event["name"].removeprefix("plan encode ")]
@@ -142,7 +142,7 @@ def test_work_follows_the_plan(tmp_path, order, ranks):
 
 
 def test_orders_differ_where_sizes_do(tmp_path):
-    """One field of noise, one that is smooth: the rules must not agree on them."""
+    """The rules must give different orders for a field of noise and a smooth one."""
     source = tmp_path / "in.h5"
     generator = np.random.default_rng(3)
     with h5py.File(source, "w") as file:

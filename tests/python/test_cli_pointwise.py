@@ -8,7 +8,7 @@ from cli_tools import attributes, data_file, datasets, numbers, smooth, tailrace
 
 
 def beyond(original, decoded, bound):
-    """How many values break |decoded - original| <= bound * |original|, specials included."""
+    """Count values that violate |decoded - original| <= bound * |original|, specials included."""
     x, y = original.astype("f8"), decoded.astype("f8")
     special = ~np.isfinite(x) | (x == 0)
     same = original.view(f"u{original.itemsize}") == decoded.view(f"u{decoded.itemsize}")
@@ -18,7 +18,7 @@ def beyond(original, decoded, bound):
 
 
 def wide_values(shape):
-    """Values of both signs over 20 orders of magnitude, with zeros, NaN and infinities."""
+    """Return values of both signs over 20 orders of magnitude, with zeros, NaN and infinities."""
     values = 10 ** (7 * smooth(shape).astype("f8"))
     values[1::5] *= -1
     values[2::7, 3::11] = 0
@@ -27,7 +27,7 @@ def wide_values(shape):
 
 
 def decoded(target):
-    """What our own reader makes of a file, for h5py without the plug-in of trz."""
+    """Decode a file with our own reader, because h5py lacks the plug-in of trz here."""
     plain = target.with_suffix(".plain.h5")
     tailrace("repack", target, "-o", plain, "--codec", "none", "--force")
     return datasets(plain)
@@ -98,15 +98,15 @@ def test_verify_holds_each_value_to_its_own_size(tmp_path):
     tailrace("repack", source, "-o", target, "--bound", "pw_rel=0.01", "--codec", "portable")
     with h5py.File(target, "r+") as file:
         stored = file["u"][...]
-        stored[3, 4] = 1009  # of 1000: within
-        stored[3, 6] = 0.00102  # of 0.001: 2 %
-        stored[3, 7] = 1e-9  # of zero
+        stored[3, 4] = 1009  # the original is 1000: within the bound
+        stored[3, 6] = 0.00102  # the original is 0.001: off by 2 %
+        stored[3, 7] = 1e-9  # the original is zero
         file["u"][...] = stored
     done = tailrace("verify", source, target, code=1)
     assert "2 of 2000 values beyond the bound 0.01 of each value" in done.stdout
     assert "[3, 6]  original 0.001" in done.stdout and "= 2 x bound" in done.stdout
     assert "[3, 7]  original 0" in done.stdout and "= inf x bound" in done.stdout
-    # A bound given on the command line, of another mode, wins.
+    # A bound on the command line has priority, even one of another mode.
     tailrace("verify", source, target, "--bound", "abs=9.1")
     tailrace("verify", source, target, "--bound", "pw_rel=0.03", code=1)
     stored[3, 7] = 0
@@ -124,5 +124,5 @@ def test_refusals(tmp_path):
     for codec in ("sz3", "zfp"):
         done = tailrace("repack", source, "-o", target, "--bound", "pw_rel=0.01", "--codec", codec,
                         code=2)
-        assert f"codec {codec}: it keeps no pw_rel bound" in done.stderr
+        assert f"codec {codec}: it cannot guarantee a pw_rel bound" in done.stderr
     assert not target.exists()

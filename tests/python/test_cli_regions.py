@@ -1,4 +1,4 @@
-"""Bounds of regions from end to end: boxes and masks, in repack on several ranks, in verify."""
+"""Bounds of regions from end to end: boxes and masks, in repack on several ranks and in verify."""
 
 import h5py
 import numpy as np
@@ -9,14 +9,14 @@ from python_package import load
 
 
 def decoded(target):
-    """What our own reader makes of a file, for h5py without the plug-in of trz."""
+    """Decode a file with our own reader, because h5py lacks the plug-in of trz here."""
     plain = target.with_suffix(".plain.h5")
     tailrace("repack", target, "-o", plain, "--codec", "none", "--force")
     return datasets(plain)
 
 
 def words(text):
-    """Lines are broken to fit a terminal."""
+    """Join lines that were broken to fit a terminal."""
     return " ".join(text.split())
 
 
@@ -87,16 +87,16 @@ def test_verify_counts_what_a_region_breaks(tmp_path):
         assert f"{n} values or extremes break guard={text}" in found
         report = numbers("verify", source, target, code=1)["fields"]
         assert [f["n_guards_broken"] for f in report if f["path"] == "/u"] == [n]
-    # What cannot be checked fails, and says why.
+    # Guards that cannot be checked fail with the reason.
     for text, why in (("region=/gone:0.002", 'dataset of numbers "/gone" does not exist'),
                       ("region=/u:0.002", "a mask must have integers, found f32"),
                       ("region=/other:0.002", "the mask has shape 59x70, the field 60x70"),
                       ("region=*:0.002", "it has 1 axes, the dataset has shape 60x70"),
                       ("region=9..x..4x*:0.1+region=/gone:1", "it has 3 axes"),
-                      ("region=0..4:x", "has no guards that can be checked")):
+                      ("region=0..4:x", "cannot be parsed and are not checked")):
         claim(target, "u", text)
         assert why in words(tailrace("verify", source, target, code=1).stdout), text
-    # Behind the end is nothing that could break.
+    # A region beyond the end has no values, so it holds.
     claim(target, "u", "region=100..200x*:0")
     tailrace("verify", source, target)
 
@@ -108,7 +108,7 @@ def disc(shape):
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_masks(tmp_path, ranks):
-    """Of the field's shape, and of a step's; in other chunks than the field; beside a box."""
+    """Masks have the shape of the field or of a step, other chunks, and may be used with a box."""
     steps = np.stack([smooth((80, 120), seed) for seed in range(5)])
     every = disc((80, 120))
     each = (np.random.default_rng(4).random((5, 80, 120)) < 0.1).astype("u8")
@@ -138,7 +138,7 @@ def test_masks(tmp_path, ranks):
     assert all(field["kept"] for field in found.values())
     assert found["/a"]["guard"] == "region=/masks/disc:1e-04"
     assert found["/c"]["guard"] == found["/masks/disc"]["guard"] == "none"
-    # Other bits in the mask of the file are another promise.
+    # Another mask in the file is another guard.
     with h5py.File(target, "r+") as file:
         broken = np.zeros_like(every) + 1
         del file["masks/disc"]
@@ -164,7 +164,7 @@ def test_refusals_are_those_of_every_rank(tmp_path, ranks):
     assert "a mask must have integers, found f32" in refusal("region=/real:0.1")
     assert "the mask has shape 6x70, the field 60x70" in refusal("region=/small:0.1")
     without = refusal("region=/m:0.1", "--exclude", "m")
-    assert "the output must contain /m unchanged" in without
+    assert 'the output must contain the mask "/m" unchanged' in without
     assert "it exceeds the shape 60x70 along axis 1" in refusal("region=*x0..71:0.1")
     assert "it has 3 axes" in refusal("region=*x*x*:0.1")
     assert "is not a range" in refusal("region=5x*:0.1")
@@ -175,7 +175,7 @@ def test_refusals_are_those_of_every_rank(tmp_path, ranks):
 
 @pytest.mark.parametrize("target", [("--target", "size=40KiB"), ("--target", "psnr=60")])
 def test_a_target_has_no_use_for_masks_of_exact_fields(tmp_path, target):
-    """Nobody looks for one, then; of the field that the target is for one is needed."""
+    """A mask may be missing for an exact field, but not for a field that the target applies to."""
     u, v = smooth((60, 70)), smooth((120, 130), 1)
     source = written(tmp_path / "in.h5", u=u, v=v)
     words_of = ["repack", source, "-o", tmp_path / "out.h5", "--codec", "trz", *target, "--field"]
@@ -187,7 +187,7 @@ def test_a_target_has_no_use_for_masks_of_exact_fields(tmp_path, target):
 
 
 def test_arrays_take_boxes_and_no_masks(tmp_path):
-    """What Python puts piece by piece, adds and overwrites."""
+    """Python writes a field with a region in pieces, and later overwrites a part."""
     package = load()
     u = smooth((64, 90))
     path = tmp_path / "u.nc"
@@ -236,7 +236,7 @@ def test_a_mask_that_cannot_be_read_is_the_error_of_every_rank(tmp_path, ranks):
 
 
 def test_boxes_end_behind_unlimited_dimensions_alone(tmp_path):
-    """Not behind the first one, where the other is unlimited."""
+    """A box may exceed the current length of an unlimited dimension, but not a fixed dimension."""
     package = load()
     u = smooth((64, 90))
     with package.open(tmp_path / "grows.nc", "w") as file:
@@ -258,7 +258,7 @@ def test_boxes_end_behind_unlimited_dimensions_alone(tmp_path):
 
 
 def test_exact_regions_are_equal_as_numbers(tmp_path):
-    """Zeros of either sign among small values; what equals nothing comes back as it was."""
+    """Zeros of either sign are equal in an exact region, and NaN stays NaN."""
     u = smooth((60, 70)) * np.float32(0.01)
     u[::3, ::2], u[1::3, ::5], u[5, 5] = -0.0, 0.0, np.nan
     source, target = written(tmp_path / "in.h5", u=u), tmp_path / "out.h5"

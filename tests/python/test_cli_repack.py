@@ -1,4 +1,4 @@
-"""tailrace repack: real files, every codec, 1 to 4 ranks, and what stock readers then find."""
+"""tailrace repack: real files, every codec, 1 to 4 ranks, and the values for stock readers."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_real_file(tmp_path, name, codec, bound, ranks):
         error = largest_error(before[path], after[path])
         assert error <= field["absolute_bound"], path
         recorded = attributes(target, path)
-        if field["absolute_bound"] == 0:  # The file says it of all that says nothing.
+        if field["absolute_bound"] == 0:  # An attribute of the file covers all exact datasets.
             lossy = any(each["absolute_bound"] > 0 for each in report["fields"])
             assert ("tailrace_file" in attributes(target, "/")) == lossy
             assert not any(name.startswith("tailrace_") for name in recorded)
@@ -98,7 +98,7 @@ def test_layouts_hold_the_same_values(tmp_path):
 
 
 def mixed_input(path):
-    """Floats, integers, a coordinate, a small table and a text in one file."""
+    """Write floats, integers, a coordinate, a small table and a text into one file."""
     with h5py.File(path, "w") as file:
         file["run/temperature"] = 1000 * smooth((40, 48, 56), 1)
         file["run/velocity_x"] = smooth((40, 48, 56), 2)
@@ -157,7 +157,7 @@ def test_raw_and_npy(tmp_path):
                  "--codec", "portable", ranks=2)
         assert largest_error(values, datasets(target)["u"]) <= 0.001
         tailrace("verify", tmp_path / name, target, *options)
-    # Several inputs into a folder take the inputs' names.
+    # Outputs of several inputs in a folder get the inputs' names.
     np.save(tmp_path / "v.npy", values + 1)
     (tmp_path / "many").mkdir()
     tailrace("repack", tmp_path / "u.npy", tmp_path / "v.npy", "-o", tmp_path / "many")
@@ -217,7 +217,7 @@ def test_more_ranks_than_chunks(tmp_path):
 
 
 def peak_resident_bytes(process_id):
-    """The process and its children: the largest VmHWM among them."""
+    """Return the largest VmHWM of the process and its children."""
     ids, peak = [process_id], 0
     while ids:
         entry = pathlib.Path("/proc") / str(ids.pop())
@@ -235,7 +235,7 @@ def peak_resident_bytes(process_id):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_other_chunks_within_the_memory_cap(tmp_path, ranks):
-    """Maps become time series and maps again: a part of the memory holds what is read together."""
+    """Convert maps to time series and back, within the memory limit."""
     values = smooth((96, 256, 256)) + np.arange(96, dtype="f4")[:, None, None]
     with h5py.File(tmp_path / "maps.h5", "w") as file:
         file.create_dataset("u", data=values, chunks=(1, 256, 256), compression=1, shuffle=True)
@@ -254,7 +254,7 @@ def test_other_chunks_within_the_memory_cap(tmp_path, ranks):
 
 
 def in_maps(path, shape, chunks, name="u", **keywords):
-    """Maps, deflated, which become smaller by it."""
+    """Write deflated maps of compressible values."""
     values = smooth(shape) + np.arange(shape[0], dtype="f4").reshape(-1, *[1] * (len(shape) - 1))
     values = np.round(values * 64) / 64
     with h5py.File(path, "w") as file:
@@ -263,7 +263,7 @@ def in_maps(path, shape, chunks, name="u", **keywords):
     return values
 
 
-#: Extents, chunks before and after; so that memory holds a small part of them.
+#: Extents, chunks before and chunks after; memory holds only a small part of the values.
 RECHUNKED = [((96, 80_001), (1, 80_001), (96, 300)),
              ((65, 201, 303), (1, 201, 303), (65, 16, 32)),
              ((65, 201, 303), (65, 7, 13), (1, 201, 303)),
@@ -272,7 +272,7 @@ RECHUNKED = [((96, 80_001), (1, 80_001), (96, 300)),
 
 
 def takes_scratch_files(folder):
-    """Not where files lie in memory, which is what there is too little of, or on other machines."""
+    """Return True for local disks: scratch files are not made in memory or on other machines."""
     kind = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True,
                           check=True).stdout.strip()
     return kind in ("ext2/ext3", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlayfs")
@@ -281,7 +281,7 @@ def takes_scratch_files(folder):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("shape,before,after", RECHUNKED)
 def test_other_chunks_through_a_scratch_file(tmp_path, shape, before, after, ranks):
-    """Stored chunks are decoded once, and nothing is left beside the output."""
+    """Stored chunks are decoded once, and only the output is left."""
     values = in_maps(tmp_path / "in.h5", shape, before)
     report = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk",
                      "x".join(map(str, after)), "--codec", "deflate,level=1", "--memory", "6MB",
@@ -296,7 +296,7 @@ def test_other_chunks_through_a_scratch_file(tmp_path, shape, before, after, ran
 
 
 def test_a_range_of_values_goes_through_the_scratch_file_too(tmp_path):
-    """All values are read twice where a bound needs their range; chunks are decoded once."""
+    """If a bound needs the range, all values are read twice, but chunks are decoded once."""
     values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
     report = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk",
                      "65x16x32", "--bound", "rel=1e-3", "--codec", "portable", "--memory",
@@ -307,7 +307,7 @@ def test_a_range_of_values_goes_through_the_scratch_file_too(tmp_path):
 
 
 def test_without_room_for_a_scratch_file(tmp_path):
-    """Files must not grow as large as that: chunks are decoded again, and nothing is said."""
+    """If file sizes are limited, chunks are decoded repeatedly, without a message."""
     values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
     words = command("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk",
                     "65x16x32", "--codec", "deflate,level=1", "--memory", "6MB", "--json", "-",
@@ -325,7 +325,7 @@ def test_without_room_for_a_scratch_file(tmp_path):
 
 
 def test_a_scratch_that_cannot_be_made_where_it_was_asked_for_is_told(tmp_path):
-    """As is one that gives out: it takes many times as long then."""
+    """A remark reports an unusable scratch folder, because repack takes many times as long."""
     in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
     entry = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk", "65x16x32",
                     "--codec", "deflate,level=1", "--memory", "6MB", "--scratch",
@@ -336,7 +336,7 @@ def test_a_scratch_that_cannot_be_made_where_it_was_asked_for_is_told(tmp_path):
 
 @pytest.mark.parametrize("where", ["off", "elsewhere", "memory"])
 def test_where_scratch_files_go(tmp_path, where):
-    """Nowhere, or in a folder that the user names, of whatever kind; it stays empty."""
+    """Scratch files are off, or go to the user's folder on any file system, which stays empty."""
     values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
     words = ("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk", "65x16x32",
              "--codec", "deflate,level=1", "--memory", "6MB")
@@ -354,7 +354,7 @@ def test_where_scratch_files_go(tmp_path, where):
 
 
 def test_others_are_served_while_a_scratch_is_filled(tmp_path):
-    """As on two nodes, where claims travel through rank 0's main thread."""
+    """Ranks act as two nodes, so that claims travel through rank 0's main thread."""
     environment = {**ENVIRONMENT, "TAILRACE_RANKS_PER_NODE": "1"}
     values = in_maps(tmp_path / "in.h5", (65, 201, 303), (1, 201, 303))
     entry = numbers("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--chunk", "65x16x32",
@@ -366,7 +366,7 @@ def test_others_are_served_while_a_scratch_is_filled(tmp_path):
 
 
 def test_a_scratch_file_goes_with_its_process(tmp_path):
-    """Killed while it is there; what stays is what a crash always leaves."""
+    """A process is killed while its scratch file exists; the kill leaves only the usual files."""
     if not takes_scratch_files(tmp_path):
         pytest.skip("files lie in memory here")
     in_maps(tmp_path / "in.h5", (65, 403, 406), (1, 403, 406))
@@ -395,7 +395,7 @@ def test_a_scratch_file_goes_with_its_process(tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_stored_chunk_that_is_too_large_for_the_memory(tmp_path, ranks):
-    """Refused before there is an output, with the memory that does; with that it is kept to."""
+    """The error comes before an output exists, and names the required memory, which suffices."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     values = in_maps(source, (4, 1500, 2000), (2, 1500, 2000), name="tas")
     words = ("repack", source, "-o", target, "--chunk", "1x250x250", "--codec", "deflate,level=1")
@@ -406,11 +406,11 @@ def test_a_stored_chunk_that_is_too_large_for_the_memory(tmp_path, ranks):
     tailrace(*words, "--memory", f"{enough - 1}MB", ranks=ranks, code=3)
     entry = numbers(*words, "--memory", f"{enough}MB", ranks=ranks)["files"][0]
     assert entry["remarks"] == []
-    # Less a filter's block, which the peak lacks.
+    # The peak does not include a filter's block.
     assert entry["peak_memory_bytes"] <= enough * 1e6 - 9 / 8 * 4 * 2 * 1500 * 2000
     with h5py.File(target) as file:
         assert file["tas"][...].tobytes() == values.tobytes()
-    # Chunks that are copied are not decoded.
+    # Copied chunks are not decoded.
     in_maps(source, (4, 1500, 2000), (4, 1500, 2000))
     tailrace("repack", source, "-o", tmp_path / "no.h5", "--memory", "150MB", ranks=ranks, code=3)
     tailrace("repack", source, "-o", tmp_path / "copy.h5", "--as-stored", "--memory", "150MB",
@@ -468,11 +468,11 @@ def test_table_fits_a_terminal(tmp_path):
             file[name] = smooth((20, 20, 20 + i), i)
     done = tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", "--bound", "rel=1e-3",
                     ranks=2)
-    # Under a launcher of unknown width: as a pipe, or with what goes on below; 25 of 40 rows.
+    # The launcher's width is unknown: output is like that for a pipe, with 25 of 40 rows.
     assert len(done.stdout.splitlines()) < 110
     assert "and_a_long_field_name_number_39" in done.stdout
     assert "15 more" in done.stdout and "hidden behind" in done.stdout
-    assert done.stderr == ""  # No progress bar where stderr is no terminal.
+    assert done.stderr == ""  # No progress bar, because stderr is not a terminal.
     assert own_lines(done.stderr) == []
 
 
@@ -487,7 +487,7 @@ def test_plugin_path_serves_writing_and_reading(tmp_path):
 
 
 def test_the_builds_own_plugin_folder_serves_both(tmp_path):
-    """With nothing set, as in ./demo: the set-up compiles in where it put the plug-ins."""
+    """Without variables, like in ./demo, programs use the plug-in folder of the build."""
     cache = pathlib.Path(program()).resolve().parents[1] / "CMakeCache.txt"
     if not (cache.exists() and "TAILRACE_DEFAULT_PLUGIN_PATH:STRING=/" in cache.read_text()):
         pytest.skip("this build has no folder of plug-ins of its own")
@@ -552,7 +552,7 @@ def test_verify_doubts_a_bound_that_an_undeclared_fill_value_widens(tmp_path):
     assert 0 < page.index("DOUBTFUL /u") < page.index("All variables")
     quiet = tailrace("verify", tmp_path / "u.npy", tmp_path / "u.h5", "-q")
     assert not quiet.stdout and "DOUBTFUL /u" in " ".join(quiet.stderr.split())
-    # Against a bound of the user's: a PSNR is relative to the range as well.
+    # This also holds for the user's bound: a PSNR is relative to the range, too.
     done = tailrace("verify", tmp_path / "u.npy", tmp_path / "u.h5", "--bound", "psnr=20")
     assert "DOUBTFUL /u" in done.stdout
 

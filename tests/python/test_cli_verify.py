@@ -1,4 +1,4 @@
-"""tailrace verify, info and recover: what they find, what they print, what they return."""
+"""tailrace verify, info and recover: their findings, output and exit codes."""
 
 import shutil
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.sample(3)
 
 @pytest.fixture
 def pair(tmp_path):
-    """An original with two fields, and its repack (plain chunks that h5py can change in place)."""
+    """Write an original with two fields, and repack it with plain chunks, which h5py can change."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
         file["g/u"] = smooth((30, 40, 50), 1)
@@ -111,7 +111,7 @@ def test_what_was_carried_over_must_be_there(tmp_path):
     assert report["problems"] == [f'{what} is missing in the compressed file' for what in
                                   ('group "/g"', 'dataset "/g/names"', 'soft link "/link"',
                                    'dataset "/table"')]
-    tailrace("verify", source, target, "--only", "/u")  # The others are left out.
+    tailrace("verify", source, target, "--only", "/u")  # Omits all other fields.
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
@@ -167,14 +167,14 @@ def test_attributes_that_were_carried_over_must_stay(tmp_path, ranks):
             file[path].attrs["leads"] = np.array([file["v"].ref], h5py.ref_dtype)
     tailrace("repack", source, "-o", target, "--bound", "abs=0.01", "--codec", "portable")
     tailrace("verify", source, target, ranks=ranks)
-    tailrace("verify", target, target)  # What Tailrace says of its own writing is no difference.
+    tailrace("verify", target, target)  # Tailrace's own attributes are not a difference.
     tailrace("repack", source, "-o", less, "--netcdf")
     tailrace("verify", source, less)
     for left_out in ("/v", "/x2", "/y"):
         tailrace("repack", source, "-o", less, "--exclude", left_out, "--force")
         tailrace("verify", source, less, "--exclude", left_out, ranks=ranks)
     with h5py.File(target, "r+") as file:
-        del file["u"].attrs["units"]  # How far an attribute could grow says nothing.
+        del file["u"].attrs["units"]  # The maximal extents of an attribute do not matter.
         units = h5py.h5a.create(file["u"].id, b"units", h5py.h5t.IEEE_F64LE,
                                 h5py.h5s.create_simple((2,), (h5py.h5s.UNLIMITED,)))
         units.write(np.array([1.5, np.nan]))
@@ -191,7 +191,7 @@ def test_attributes_that_were_carried_over_must_stay(tmp_path, ranks):
     found = numbers("verify", source, target, code=1, ranks=ranks)["problems"]
     assert sorted(found) == sorted([
         'group "/": attribute "title" is "another", but "a text" in the original',
-        'group "/": attribute "more" is in the compressed file alone',
+        'group "/": attribute "more" exists only in the compressed file',
         'dataset "/u": attribute "units"[1] is 2.5, but nan (0x7ff8000000000000) in the original',
         'group "/g": attribute "leads" is -> /u, but -> /v in the original',
         'group "/g": size of attribute "units" is 8 bytes in the original, 4 bytes in the '
@@ -209,7 +209,7 @@ def test_attributes_that_were_carried_over_must_stay(tmp_path, ranks):
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("form", ["NETCDF3_CLASSIC", "NETCDF3_64BIT_DATA"])
 def test_what_a_classic_file_says_besides_its_numbers_must_stay(tmp_path, ranks, form):
-    """Characters and attributes: in a copy of ours, and in one that is classic itself."""
+    """verify compares characters and attributes, in our copy and in a classic copy."""
     source, target = tmp_path / "in.nc", tmp_path / "out.h5"
     with netCDF4.Dataset(source, "w", format=form) as file:
         for name, length in (("record", None), ("width", 6), ("x", 3)):
@@ -227,7 +227,7 @@ def test_what_a_classic_file_says_besides_its_numbers_must_stay(tmp_path, ranks,
     tailrace("verify", source, target, ranks=ranks)
     tailrace("verify", source, source, ranks=ranks)
     with h5py.File(target, "r+") as file:
-        file.attrs["more"] = 1  # The copy may say more, and the same in another type.
+        file.attrs["more"] = 1  # The copy may have more attributes, and equal ones of other types.
         file.attrs["levels"] = np.array([1, 2, 3], "i8")
     tailrace("verify", source, target, ranks=ranks)
     lines = ['group "/": attribute "title" is "another", but "a title" in the original',
@@ -296,7 +296,8 @@ def test_file_of_another_tool(tmp_path):
     tailrace("verify", source, target, "--bound", "rel=0.01", ranks=2)
     tailrace("verify", source, target, "--bound", "rel=1e-4", ranks=2, code=1)
     tailrace("verify", source, target, "--bound", "psnr=40")
-    assert "80 dB asked" in tailrace("verify", source, target, "--bound", "psnr=80", code=1).stdout
+    done = tailrace("verify", source, target, "--bound", "psnr=80", code=1)
+    assert "at least 80 dB expected" in done.stdout
     tailrace("verify", source, target, "--field", "u:bound=abs=0.011")
     tailrace("verify", source, target, "--field", "u:level=3", code=2)
     tailrace("verify", source, source)
@@ -318,7 +319,7 @@ def test_info(pair):
     text = tailrace("info", target).stdout
     assert "portable" in text and "abs=0.001" in text
     assert max(map(len, text.splitlines())) <= 100
-    # Under mpiexec there is one answer, not one a rank; a launcher's terminal has no width.
+    # Under mpiexec only one rank prints. A launcher's terminal has no width.
     of_width = ENVIRONMENT | {"COLUMNS": "100"}
     answers = [tailrace("info", target, ranks=ranks, environment=of_width).stdout
                for ranks in (1, 3)]
@@ -335,7 +336,7 @@ def test_info_takes_every_format(tmp_path):
 
 def test_recover(pair):
     _, target = pair
-    assert "is whole" in tailrace("recover", target).stdout
+    assert "is complete and undamaged" in tailrace("recover", target).stdout
     assert numbers("recover", target, ranks=2)["state"] == "whole"
     cut = target.with_name("cut.h5")
     shutil.copy(target, cut)
@@ -348,7 +349,7 @@ def test_recover(pair):
 
 
 def test_references_are_compared_by_what_they_lead_to(tmp_path):
-    """A hard link gives an object another name, and HDF5 finds either one in each file."""
+    """An object with two hard links may have another name in each file."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
         file["g/x"] = np.arange(1000.)
@@ -393,7 +394,7 @@ def test_a_dead_job_that_made_a_group_a_step(tmp_path):
 
 
 def test_recover_names_what_it_has_not_listed(tmp_path):
-    """An index of so many places that HDF5 would go through for minutes."""
+    """HDF5 would need minutes to list an index with this many entries."""
     path = tmp_path / "sparse.h5"
     with h5py.File(path, "w", libver=("v110", "v110")) as file:
         file.create_dataset("x", (1 << 30,), "f4", chunks=(8,), maxshape=(None,))[5] = 1

@@ -1,8 +1,8 @@
-"""What the command line prints fits the terminal, and keeps everything where there is none.
+"""Output of the command line fits the terminal, and is complete without one.
 
-Each verb runs on a pseudo-terminal of 80 and of 200 columns: no line is longer, and no word of a
-sentence is broken (a line that is full ends where a word ends). A pipe gets all columns of all
-tables and every name whole.
+Each verb runs on a pseudo-terminal of 80 and of 200 columns. No line is longer, and no word of a
+sentence is broken: a full line ends where a word ends. A pipe gets all columns of all tables, and
+complete names.
 """
 
 import contextlib
@@ -32,19 +32,19 @@ BENCH = pathlib.Path(os.environ.get("TAILRACE", "")).parent / "tailrace-bench"
 
 
 def on_terminal(columns, *words, code=0, environment=None):
-    """The lines that a program prints on a terminal of so many columns."""
+    """Return the lines that a program prints on a terminal of this width."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=slave, stderr=slave,
                           env=environment or WITHOUT_WIDTH) as process:
         os.close(slave)
         said = b""
-        with contextlib.suppress(OSError):  # EIO: the program has gone.
+        with contextlib.suppress(OSError):  # EIO: the program has ended.
             while part := os.read(master, 65536):
                 said += part
         os.close(master)
         assert process.wait(timeout=600) == code, said.decode()
-    # The progress line is drawn over itself, and is gone at the end.
+    # The progress line overwrites itself, and is erased at the end.
     text = re.sub(r"\r\x1b\[2K[^\n\r]*(?=\r\x1b\[2K)", "", said.decode())
     return text.replace("\r\x1b[2K", "").replace("\r\n", "\n").splitlines()
 
@@ -54,7 +54,7 @@ def longest(lines):
 
 
 def prose_is_whole(narrow, wide):
-    """The words of both are the same: none was broken."""
+    """Return True if both texts have the same words, so that none was broken."""
     return re.findall(r"\S+", " ".join(narrow)) == re.findall(r"\S+", " ".join(wide))
 
 
@@ -80,7 +80,7 @@ def files(tmp_path_factory):
 
 
 def runs(folder, columns):
-    """Every verb that prints a table or a sentence: (words, exit code)."""
+    """Return (words, exit code) of every verb that prints a table or a sentence."""
     new = folder / f"new_{columns}"
     new.mkdir(exist_ok=True)
     source, target = folder / "in.h5", folder / "out.h5"
@@ -116,8 +116,9 @@ def test_every_verb_fits(files, columns, tmp_path):
     for name, (words, code) in runs(files, columns).items():
         lines = on_terminal(columns, *command(*words), code=code)
         assert lines, name
-        # A path in a sentence is a word that nobody may break: it has a line to itself.
-        lines = [line for line in lines if not re.fullmatch(r" *\S*/\S*( {2}\(not there\))?", line)]
+        # A long path in a sentence must not be broken, so it has a line of its own.
+        folder = r" *\S*/\S*( {2}\(does not exist\))?"
+        lines = [line for line in lines if not re.fullmatch(folder, line)]
         if longest(lines) > columns:
             too_long[name] = max(lines, key=len)
     assert not too_long
@@ -131,7 +132,7 @@ def test_help_fits_and_breaks_no_word(verb):
     assert 80 < longest(wide) <= 100 or verb in ("", "options", "recover")
     without_folds = [[line.removesuffix(" \\") for line in lines] for lines in (narrow, wide)]
     assert prose_is_whole(*without_folds)
-    # A pipe of unknown width gets what a terminal of 80 columns gets.
+    # A pipe of unknown width gets the output of a terminal of 80 columns.
     said = subprocess.run(words, capture_output=True, text=True, env=WITHOUT_WIDTH, check=True)
     assert said.stdout.splitlines() == narrow
 
@@ -188,7 +189,7 @@ def test_columns_goes_before_the_terminal(files):
 
 
 def test_under_a_launcher_nothing_is_left_out(files):
-    """Open MPI puts a terminal of no width between: 80 columns, and all of the data."""
+    """Open MPI gives ranks a terminal without width: they print 80 columns, and all data."""
     done = subprocess.run([launcher(), "-n", "2", program(), "info", str(files / "out.h5")],
                           capture_output=True, text=True, timeout=600, env=WITHOUT_WIDTH)
     assert done.returncode == 0

@@ -1,5 +1,7 @@
-"""The analyses at and matt through the real PnetCDF, HDF5 and Tailrace's reader: their answers
-against NumPy's, the same bits on every number of ranks, and a limited storage."""
+"""Analyses at and matt through the real PnetCDF, HDF5 and Tailrace's reader.
+
+Their results equal NumPy's, and have the same bits on every number of ranks. Tests also limit the
+storage's speed."""
 
 import shutil
 import subprocess
@@ -19,7 +21,7 @@ FILL = np.float32(-1e10)
 
 @pytest.fixture(scope="module")
 def climate(tmp_path_factory):
-    """(path, values) of the generated data set."""
+    """Return (path, values) of the generated data set."""
     application("at-pnetcdf")
     path = tmp_path_factory.mktemp("climate") / "climate.nc"
     return path, make(path)
@@ -27,8 +29,9 @@ def climate(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def cells(tmp_path_factory):
-    """(path, values) over (time, layer, cell), with fill values and NaN; the last line is short,
-    and one cell has no value at all."""
+    """Return (path, values) over (time, layer, cell), with fill values and NaN.
+
+    The last line is short, and one cell has no value at all."""
     application("at-pnetcdf")
     path = tmp_path_factory.mktemp("cells") / "cells.nc"
     generator = np.random.default_rng(3)
@@ -42,7 +45,7 @@ def cells(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["at", "matt"])
 def test_the_same_answer_on_any_number_of_ranks(name, climate, tmp_path):
-    """NumPy's, and to the last bit the same, in whatever portions it is read."""
+    """Results equal NumPy's, and have the same bits for any portions that are read."""
     path, values = climate
     reports = [analyse(name, path, tmp_path, "--memory", memory, "--transfer", transfer,
                        *(["--frame", 4] if name == "matt" else []), ranks=ranks)
@@ -76,7 +79,7 @@ def test_more_ranks_than_lines_and_times(tmp_path):
 
 @pytest.mark.parametrize("name, transfer", [("at", "collective"), ("matt", "independent")])
 def test_limited_reads_are_counted(name, transfer, climate, tmp_path):
-    """The limiter has seen every byte of the variable, once but for the header."""
+    """The limiter counts every byte of the variable once, and up to 1 MiB for the header."""
     if not (build_folder() / "lib" / "libwritelimit.so").exists():
         pytest.skip("libwritelimit.so is not built")
     path, values = climate
@@ -87,7 +90,7 @@ def test_limited_reads_are_counted(name, transfer, climate, tmp_path):
 
 
 def refused(*words, program=None):
-    """Without a launcher, which may lose the last words of a rank that aborts."""
+    """Run a refused command, without a launcher: it may lose the message of a rank that aborts."""
     command = [str(program or application("at-pnetcdf")), *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, timeout=600)
     assert done.returncode != 0
@@ -109,7 +112,7 @@ def test_refuses(climate, tmp_path):
 
 
 def test_missing_variant_is_named(tmp_path):
-    """--input looks for the other executable in the folder of this one."""
+    """--input searches the other executable in the folder of this one."""
     lonely = tmp_path / "at-pnetcdf"
     shutil.copy(application("at-pnetcdf"), lonely)
     done = refused("--input", "tailrace", program=lonely)
@@ -119,7 +122,7 @@ def test_missing_variant_is_named(tmp_path):
 
 @pytest.mark.parametrize("ranks, transfer", [(1, "independent"), (3, "collective")])
 def test_through_hdf5(ranks, transfer, climate, cells, tmp_path):
-    """The comparison's input reads the same numbers, filtered by HDF5 or not."""
+    """The HDF5 input reads the same numbers, with and without HDF5's filters."""
     for (_, values), fill in ((climate, None), (cells, FILL)):
         with h5py.File(tmp_path / "x.h5", "w") as file:
             file.create_dataset("temperature", data=values, chunks=True, compression="gzip")
@@ -134,7 +137,7 @@ def test_through_hdf5(ranks, transfer, climate, cells, tmp_path):
 
 @pytest.fixture(scope="module")
 def compressed(climate, tmp_path_factory):
-    """The generated data set as netCDF-4, without loss, in chunks that no rank count fits."""
+    """Convert the generated data set losslessly to netCDF-4, in chunks that suit no rank count."""
     path = tmp_path_factory.mktemp("compressed") / "climate.nc"
     tailrace("repack", climate[0], "-o", path, "--codec", "trz", "--chunk", "2x3x10x48")
     return path

@@ -1,8 +1,7 @@
-"""`repack --cmip7` and layout front: all metadata before the first chunk, chunks as CMIP7 wants.
+"""`repack --cmip7` and layout front: all metadata before the first chunk, chunks as CMIP7 requires.
 
-The layout is proved by the file's own addresses: from the first byte of data to the end nothing but
-data lies in it, so that all metadata are in front. Where pyfive and CMIP7's own check are
-installed, they must agree.
+The file's own addresses prove the layout: from the first byte of data to the end the file has only
+data, so that all metadata are in front. pyfive and CMIP7's own check must agree, if installed.
 """
 
 import contextlib
@@ -41,12 +40,12 @@ def values_of(shape, seed=1):
 
 def write_cmip(path, n_times=200, levels=0, form="NETCDF4_CLASSIC", chunk_rows=1, unlimited=True,
                filters=None):
-    """A file as models publish it: the variable, time and its bounds in small chunks."""
+    """Write a file like published ones: variable, time and its bounds in small chunks."""
     filters = {"zlib": True, "complevel": 1} if filters is None else filters
     name = "ta" if levels else "tas"
     with netCDF4.Dataset(path, "w", format=form) as file:
         file.Conventions, file.variable_id, file.mip_era = "CF-1.11", name, "CMIP7"
-        for i in range(12):  # More than a header holds in HDF5's default form.
+        for i in range(12):  # More than an object header stores in HDF5's default form.
             file.setncattr(f"further_info_{i}", f"https://example.org/{i}")
         dimensions = ("time", "plev", "lat", "lon") if levels else ("time", "lat", "lon")
         sizes = {"time": None if unlimited else n_times, "plev": levels, "lat": LAT, "lon": LON,
@@ -74,7 +73,7 @@ def write_cmip(path, n_times=200, levels=0, form="NETCDF4_CLASSIC", chunk_rows=1
 
 
 def raw_extents(path):
-    """(start, end) of all data, stored chunks and contiguous datasets, in the file's order."""
+    """Return (start, end) of all stored chunks and contiguous datasets, in the file's order."""
     found = []
     with h5py.File(path, "r") as file:
         def look(_, item):
@@ -91,15 +90,15 @@ def raw_extents(path):
 
 
 def assert_front(path):
-    """Data follow data from the first to the last, and the file ends there."""
+    """Check that nothing lies between data, nor after the last of them."""
     extents = raw_extents(path)
     assert extents
-    # Contiguous data begin at a multiple of 8; no block of HDF5's is as small as such a gap.
+    # Contiguous data begin at multiples of 8; such gaps are too small for any block of HDF5.
     gaps = [(first, second) for first, second in zip(extents, extents[1:])
             if not 0 <= second[0] - first[1] < 8]
     assert not gaps, gaps[:5]
     assert 0 <= path.stat().st_size - extents[-1][1] - END_PAD < 8
-    # Nothing that a group or dataset consists of can lie among them; what HDF5 says of headers:
+    # So no metadata lie among data. The addresses of headers from HDF5 must agree:
     with h5py.File(path, "r") as file:
         headers = [h5py.h5o.get_info(file.id).addr]
         file.visititems(lambda _, item: headers.append(h5py.h5o.get_info(item.id).addr))
@@ -135,7 +134,7 @@ def assert_checked(path):
 
 
 def assert_same(first, second):
-    """The model and the values, as netCDF4-python has them; nothing was added."""
+    """Check that netCDF4-python reads the same model and values, and that nothing was added."""
     with netCDF4.Dataset(first) as a, netCDF4.Dataset(second) as b:
         assert a.__dict__.keys() == b.__dict__.keys()
         assert {d: (len(x), x.isunlimited()) for d, x in a.dimensions.items()} == \
@@ -210,7 +209,7 @@ def raw_chunks(path):
 def test_chunks_that_fit_are_copied(tmp_path):
     """Chunks of CMIP7's tool and of Tailrace are copied byte for byte, whatever their filters."""
     source, target, again = (tmp_path / f"{name}.nc" for name in ("in", "out", "again"))
-    rows = MIB4 // ROW  # One row more makes 4 MiB: the check takes that.
+    rows = MIB4 // ROW  # One more row exceeds 4 MiB; the check accepts that.
     write_cmip(source, n_times=3 * rows, chunk_rows=rows,
                filters={"zlib": True, "complevel": 9, "shuffle": False})
     report = numbers("repack", source, "-o", target, "--cmip7", ranks=2)["files"][0]
@@ -225,7 +224,7 @@ def test_chunks_that_fit_are_copied(tmp_path):
     tailrace("repack", target, "-o", again, "--cmip7")
     assert raw_chunks(again) == raw_chunks(target)
     assert_front(again)
-    # A codec that is named is meant: then nothing is copied.
+    # An explicit codec has priority: no chunk is copied.
     tailrace("repack", target, "-o", again, "--cmip7", "--codec", "deflate,level=1", "--force")
     with h5py.File(again, "r") as file:
         assert file["tas"].compression_opts == 1 and not file["tas"].fletcher32
@@ -235,7 +234,7 @@ def test_chunks_that_fit_are_copied(tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_for_readers_over_a_network(tmp_path, ranks):
-    """--cloud: every field in chunks of 8 to 16 MiB, or one; the second time all are copied."""
+    """--cloud makes chunks of 8 to 16 MiB, or a single chunk; a second run copies all of them."""
     mib = 1 << 20
     source, target, again = (tmp_path / f"{name}.h5" for name in ("in", "out", "again"))
     values = values_of((96, 512, 256))  # 48 MiB
@@ -260,7 +259,7 @@ def test_for_readers_over_a_network(tmp_path, ranks):
     tailrace("repack", target, "-o", again, "--cloud", ranks=ranks)
     assert raw_chunks(again) == raw_chunks(target)
     assert_front(again)
-    # A codec that is named is meant, whatever readers then need.
+    # An explicit codec has priority, even if readers then need its plug-in.
     bounded = tmp_path / "bounded.h5"
     tailrace("repack", source, "-o", bounded, "--cloud", "--codec", "trz", "--bound", "abs=0.01")
     assert bounded.stat().st_size < target.stat().st_size / 2
@@ -279,12 +278,12 @@ def test_chunks_that_were_never_written(tmp_path):
     tailrace("repack", source, "-o", target, "--cmip7", ranks=2)
     assert_front(target)
     assert np.array_equal(datasets(source)["v"], datasets(target)["v"])
-    assert raw_chunks(target) == raw_chunks(source)  # The two that there are.
+    assert raw_chunks(target) == raw_chunks(source)  # Only two chunks are stored.
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_objects_that_are_no_fields(tmp_path, ranks):
-    """Texts, compounds, groups, links, many members and attributes: their metadata go in front."""
+    """Metadata of texts, compounds, groups, links, many members and attributes are in front."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(source, "w", libver="v110") as file:
         group = file.create_group("deep/er")
@@ -365,7 +364,7 @@ def test_a_layout_front_of_one_field_is_refused(tmp_path):
 @pytest.mark.parametrize("name", ["nyx64_s060.h5", "climate.h5", "nyx64_particles_s090.h5",
                                   "lammps_lj_early.h5"])
 def test_layout_front_by_itself(tmp_path, name):
-    """Any file, any codec: the layout without CMIP7's rules."""
+    """Any file and codec can have the layout without CMIP7's rules."""
     source, target = data_file(name, tmp_path), tmp_path / "out.h5"
     tailrace("repack", source, "-o", target, "--layout", "front", "--chunk", "256KiB", ranks=2)
     assert_front(target)
@@ -381,7 +380,7 @@ def test_layout_front_by_itself(tmp_path, name):
 
 
 def real_files():
-    """Real files of other programs, and netCDF's of iris-sample-data."""
+    """Return real files of other programs, and the netCDF files of iris-sample-data."""
     files = [path for path in REAL_DATA.rglob("*") if path.suffix in (".h5", ".nc")]
     files += (ROOT / "tests" / "golden").glob("netcdf4*.nc")
     try:
@@ -407,10 +406,10 @@ def test_real_files(tmp_path, path):
                 np.testing.assert_array_equal(file[name][()], after[name])
 
 
-# --- Failures on the way
+# --- Failures
 
 def test_a_kill_at_any_moment(tmp_path):
-    """The older file stays, whole, or the new one has taken its place."""
+    """The complete older file stays, or the new one has replaced it."""
     source, target, done = (tmp_path / f"{name}.nc" for name in ("in", "out", "done"))
     write_cmip(source, n_times=300)
     began = time.monotonic()
@@ -452,7 +451,7 @@ def test_a_disk_that_fills_up(tmp_path):
 
 
 def test_added_to_later(tmp_path):
-    """netCDF-4 adds attributes, records and variables; what is new lies behind, and all reads."""
+    """netCDF-4 adds attributes, records and variables behind the data; everything can be read."""
     source, target = tmp_path / "in.nc", tmp_path / "out.nc"
     write_cmip(source, n_times=40)
     tailrace("repack", source, "-o", target, "--cmip7")

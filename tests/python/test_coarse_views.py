@@ -1,5 +1,6 @@
-"""Fields written with codec trz,coarse=N: slabs with strides come from the chunks' beginnings, with
-the very values that the whole field has."""
+"""Fields written with codec trz,coarse=N: slabs with strides need only the beginnings of chunks.
+
+They have exactly the values of the whole field."""
 
 import itertools
 import struct
@@ -24,13 +25,13 @@ def write(path, values, chunk, coarse, bound="rel=1e-3", more=""):
 
 
 def read_bytes():
-    """Bytes that this process has read so far, by any call."""
+    """Return the bytes that this process has read so far, by any call."""
     with open("/proc/self/io") as file:
         return int(file.readline().split()[1])
 
 
 def fetched(path, key):
-    """The slab, and the bytes that reading it took."""
+    """Return the slab, and the number of bytes read for it."""
     with package.open(path) as file:
         variable = file["u"]
         before = read_bytes()
@@ -45,7 +46,7 @@ def cube_file(tmp_path_factory):
 
 
 def test_views_are_the_field_and_take_few_bytes(cube):
-    with h5py.File(cube) as file:  # By the filter in stock HDF5.
+    with h5py.File(cube) as file:  # Through the filter in stock HDF5.
         whole = file["u"][...]
     size = cube.stat().st_size
     _, all_bytes = fetched(cube, ...)
@@ -65,7 +66,7 @@ def test_views_are_the_field_and_take_few_bytes(cube):
     ((6, 21, 30, 40), (2, 21, 15, 20)), ((45, 33, 27), (45, 33, 27)), ((45, 33, 27), (15, 33, 9)),
     ((4000,), (512,)), ((2, 2, 3, 16, 16), (2, 1, 3, 16, 8))])
 def test_slabs_of_all_kinds(tmp_path, shape, chunk):
-    """Whatever the strides, starts and chunks: views or whole chunks, and both of one dataset."""
+    """Slabs with any strides and starts use views or whole chunks, also both in one dataset."""
     path = write(tmp_path / "out.h5", smooth(shape), chunk, 2)
     with h5py.File(path) as file:
         whole = file["u"][...]
@@ -81,7 +82,7 @@ def test_slabs_of_all_kinds(tmp_path, shape, chunk):
                         for at, extent, by in zip(start, shape, step))
             np.testing.assert_array_equal(variable[key], whole[key], err_msg=str(key))
             if i % 10 == 5:
-                variable[tuple(slice(0, 2) for _ in shape)]  # Keeps whole chunks.
+                variable[tuple(slice(0, 2) for _ in shape)]  # Caches whole chunks.
 
 
 @pytest.mark.parametrize("shape, chunk", [
@@ -132,7 +133,7 @@ def test_masks_at_coarse_and_fine_places(tmp_path):
 
 
 def test_chunks_without_a_view_are_read_whole(tmp_path):
-    """Exact and pointwise chunks have none; nor have noise and constants."""
+    """Exact and pointwise chunks have no views, nor do chunks of noise and constants."""
     values = smooth((40, 40, 40))
     values[:20] = 7
     values[20:, :20] = np.random.default_rng(1).integers(0, 2, (20, 20, 40)) * 1e6
@@ -161,7 +162,7 @@ def test_a_damaged_view_is_named_and_the_rest_is_read(cube, tmp_path):
 
 @pytest.mark.parametrize("shape", [(8, 8), (2**32 - 1, 2**32 - 1), (2**20, 2**10), (64, 16)])
 def test_a_header_that_says_other_chunks_than_there_are(tmp_path, shape):
-    """Client data are anybody's: refused as by whole chunks, however little is asked for."""
+    """Wrong client data are refused for views like for whole chunks, for slabs of any size."""
     path = tmp_path / "out.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("u", data=smooth((64, 64)), chunks=(32, 32),
@@ -171,7 +172,7 @@ def test_a_header_that_says_other_chunks_than_there_are(tmp_path, shape):
     assert words.count(there) == 1
     path.write_bytes(words.replace(there, struct.pack("<3I", 2 << 8, *shape)))
     with package.open(path) as file:
-        if shape == (64, 16):  # Equally many values, right in stored order.
+        if shape == (64, 16):  # The number and stored order of values is right.
             np.testing.assert_array_equal(file["u"][::2, ::2], file["u"][...][::2, ::2])
             return
         for step in (1, 2):
@@ -188,13 +189,13 @@ def test_settings_that_there_are_not(tmp_path):
 
 
 def test_levels_by_name(cube, tmp_path):
-    """coarse(), --level and xarray's level= are the slabs with strides."""
+    """coarse(), --level and xarray's level= return slabs with strides."""
     with h5py.File(cube) as file:
         whole = file["u"][...]
     with package.open(cube) as file:
         variable = file["u"]
         before = read_bytes()
-        values, taken = variable.coarse(2), read_bytes() - before  # No module is loaded between.
+        values, taken = variable.coarse(2), read_bytes() - before  # Loads no module in between.
         np.testing.assert_array_equal(values, whole[::4, ::4, ::4])
         assert taken < 0.3 * cube.stat().st_size
         np.testing.assert_array_equal(variable.coarse(), whole[::2, ::2, ::2])
@@ -211,7 +212,7 @@ def test_levels_by_name(cube, tmp_path):
 
 
 def test_levels_of_a_dataset_with_coordinates(tmp_path):
-    """Time, which has a chunk for each step, stays whole; a map's axes are halved with theirs."""
+    """Time, with a chunk per step, keeps its length; a map's axes and coordinates are halved."""
     xarray = pytest.importorskip("xarray")
     path = tmp_path / "maps.nc"
     values = smooth((5, 40, 48))

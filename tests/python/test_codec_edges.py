@@ -1,4 +1,4 @@
-"""Limits of lossy plug-ins must not lose a value: NaN with SZ3, ZFP by rate, unbounded."""
+"""Limits of lossy plug-ins must not lose a value: NaN with SZ3, ZFP with a rate, no bound."""
 
 import h5py
 import hdf5plugin  # noqa: F401  (registers the filters)

@@ -1,9 +1,9 @@
-"""Files of communities' own programs, repacked, and read back by the communities' own readers.
+"""Files of communities' own programs, repacked, and read by the communities' own readers.
 
 The writers and readers (tests/readers/communities.py) run in build/readers, which `scripts/setup
---full` makes of requirements-readers.txt; without it the tests fail. They compare what the readers
-return, not what the files hold: geometry, ids, times and indexes are equal, values are within the
-bound. conftest.py prints a table of all rows, which lab/bench/results/readers-matrix.md has.
+--full` creates from requirements-readers.txt; without it the tests fail. They compare the readers'
+results, not the files: geometry, ids, times and indexes are equal, and values are within the bound.
+conftest.py prints a table of all rows, which is in lab/bench/results/readers-matrix.md.
 """
 
 import fnmatch
@@ -55,7 +55,7 @@ def listed():
 
 
 def prepare(name, community, folder):
-    """The community's file and each way's output, in folders by their names."""
+    """Write the community's file, and repack it in each way, in folders named after the ways."""
     source = folder / "in" / community["file"]
     source.parent.mkdir()
     communities("write", name, source)
@@ -79,7 +79,7 @@ def spread(values):
 
 
 def differences(before, after, bounds):
-    """Differences in a reader's results that `bounds` of the values' names do not explain."""
+    """Return differences in a reader's results that exceed `bounds`, by name of the values."""
     found = [f"{name}: missing" for name in before.keys() ^ after.keys()]
     for name in before.keys() & after.keys():
         a, b = before[name], after[name]
@@ -101,12 +101,12 @@ def bounds_of(community, before):
     if community["one_dataset"]:
         of_all = spread(np.concatenate([before[name].ravel() for name in names]))
         ranges = dict.fromkeys(names, of_all)
-    # A reader may compute in another precision than the file has.
+    # A reader may compute in another precision than that of the file.
     return {name: BOUND * (1 + 1e-6) * each for name, each in ranges.items()}
 
 
 def verdict(name, community, source, outputs):
-    """The differences of each way of writing, and whether the bound changed any value."""
+    """Return the differences for each way, and if the bound changed any value."""
     communities("read", name, source, *(outputs[way] for way in WAYS if way != "bounded"))
     communities("read", name, outputs["bounded"], plugins=True)
     before = loaded(source)

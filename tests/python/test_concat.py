@@ -1,7 +1,7 @@
-"""tailrace concat: what h5py reads from the output is what it reads from the inputs, in order.
+"""tailrace concat: h5py reads the values of the inputs from the output, in order.
 
-Each case of concat_cases.py on 1 to 4 ranks, then every option. Faults are in
-test_concat_faults.py.
+Tests run each case of concat_cases.py on 1 to 4 ranks, and every option. test_concat_faults.py
+tests failures.
 """
 
 import random
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.sample(3)
 
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
-    """The files of a case, made once: inputs("numbers", 3)."""
+    """Return a function that makes the files of a case once, such as inputs("numbers", 3)."""
     made = {}
 
     def build(name, n_files=4):
@@ -36,24 +36,24 @@ def inputs(tmp_path_factory):
 
 
 def concat(output, files, *options, ranks=1, **keywords):
-    """Run; the numbers of its report."""
+    """Run concat; return its report."""
     report = numbers("concat", "-o", output, *options, *files, ranks=ranks, **keywords)
     assert report["n_files"] + len(report["skipped"]) == len(files)
     assert not list(output.parent.glob(output.name + ".*")), "something is left beside the output"
-    if "-a" in options:  # A file that was there before.
+    if "-a" in options:  # Clients may have cached the existing file.
         let_clients_forget()
     return report
 
 
 def chunk_rows(path):
-    """First extent of the chunks of every chunked dataset."""
+    """Return the first chunk extent of every chunked dataset."""
     with h5py.File(path, "r") as file:
         return {name: item.chunks[0] for name, item in all_objects(file).items()
                 if isinstance(item, h5py.Dataset) and item.chunks}
 
 
 def filters(path, dataset):
-    """Numbers of a dataset's filters and their client data."""
+    """Return the numbers of a dataset's filters, with their client data."""
     with h5py.File(path, "r") as file:
         properties = file[dataset].id.get_create_plist()
         listed = [properties.get_filter(i) for i in range(properties.get_nfilters())]
@@ -115,7 +115,7 @@ def test_only_seams_are_encoded(tmp_path):
 
 
 def test_tiny_chunks_become_large_ones(inputs, tmp_path):
-    """128 elements a chunk is an index entry for every 512 bytes: the default ends that."""
+    """Chunks of 128 elements need an index entry per 512 bytes; the default makes larger chunks."""
     files = inputs("large")
     concat(tmp_path / "out.h5", files)
     before, after = chunk_rows(files[0]), chunk_rows(tmp_path / "out.h5")
@@ -173,7 +173,7 @@ def test_contiguous(ranks, inputs, tmp_path):
 
 
 def test_contiguous_contents(inputs, tmp_path):
-    """Contiguous datasets cannot be unlimited; the values must be right all the same."""
+    """Contiguous datasets cannot be unlimited, but must have the right values."""
     files = inputs("different")
     concat(tmp_path / "out.h5", files, "--contiguous", ranks=2)
     with h5py.File(tmp_path / "out.h5", "r") as got:
@@ -215,7 +215,7 @@ def test_dedup(tmp_path):
 
 
 def shared_groups(path):
-    """Places of the chunks by their address, of those with several."""
+    """Return groups of chunks that share an address, as (dataset, place)."""
     places = {}
     with h5py.File(path, "r") as file:
         for name in file:
@@ -228,10 +228,10 @@ def shared_groups(path):
 @pytest.mark.parametrize("second", [[], ["--dedup"]])
 @pytest.mark.parametrize("dedup", [True, False])
 def test_rows_appended_to_one_of_several_datasets_that_share_chunks(tmp_path, dedup, second):
-    """Chunks that are changed (the last, partly filled ones) leave their place to the others."""
+    """Chunks that change (the last, partial ones) move, and leave the address to the others."""
     files = []
-    # Rows of each dataset, file by file; each time other datasets grow, by rows that encode to
-    # as many bytes as before, to more and to fewer.
+    # Rows of each dataset by file. Each file extends other datasets, by rows that encode to as many
+    # bytes as before, to more, or to fewer.
     for f, rows in enumerate([(100, 100, 100, 100), (0, 90, 0, 50), (60, 0, 0, 40), (0, 9, 0, 0)]):
         files.append(tmp_path / f"{f}.h5")
         with h5py.File(files[-1], "w") as file:
@@ -245,13 +245,13 @@ def test_rows_appended_to_one_of_several_datasets_that_share_chunks(tmp_path, de
     output = tmp_path / "out.h5"
     concat(output, files[:1], "--chunk", "128x", *(["--dedup"] if dedup else []))
     groups = shared_groups(output)
-    # Without filters HDF5 changes a chunk where it lies: "plain" and "other" share nothing.
+    # HDF5 changes chunks without filters in place, so "plain" and "other" share nothing.
     assert groups == ([[(name, (0,)) for name in sorted(("kept", "grows", "still", "noisy"))]]
                       if dedup else [])
     for n in range(2, len(files) + 1):
         report = concat(output, files[n - 1:n], "-a", *second)
         check(output, files[:n])
-        # Where HDF5 hands out the space of replaced chunks, none may be shared, now or later.
+        # If HDF5 reuses the space of replaced chunks, no chunk may be shared, now or later.
         assert dedup or (not shared_groups(output) and report["n_shared"] == 0)
         assert any("--dedup" in remark for remark in report["remarks"]) == (
             bool(second) and not dedup)
@@ -288,7 +288,7 @@ def test_dense_layout(name, inputs, tmp_path):
 
 
 def test_few_rows_first_do_not_make_tiny_chunks_for_ever(tmp_path):
-    """An output of few rows, or none, is appended to: its chunks stay, so they must be large."""
+    """Chunk shapes of an output with few or no rows must suit rows that are appended later."""
     files = []
     for f, rows in enumerate([(5, 0), (30_000, 30_000)]):
         files.append(tmp_path / f"{f}.h5")
@@ -330,7 +330,7 @@ def test_more_data_than_memory(ranks, inputs, tmp_path):
 
 @pytest.mark.parametrize("layout", ["claimed", "dense"])
 def test_ranks_on_several_nodes(layout, inputs, tmp_path):
-    """Two ranks to a node, as far as Tailrace can tell: claims take the way between nodes."""
+    """Pairs of ranks act as nodes, so that claims travel between nodes."""
     environment = {**ENVIRONMENT, "TAILRACE_RANKS_PER_NODE": "2"}
     concat(tmp_path / "out.h5", inputs("large"), "--layout", layout, "-b", "2MiB", "--chunk",
            "64KiB", ranks=4, environment=environment)
@@ -344,7 +344,7 @@ def test_threads(inputs, tmp_path):
 
 
 def expected_keys(files):
-    """Each group's numbers: events in the order in which /spill has them."""
+    """Return each group's keys: events are numbered in the order of /spill."""
     keys, n_events = {}, 0
     for path in files:
         with h5py.File(path, "r") as file:
@@ -393,7 +393,7 @@ def test_sort(ranks, inputs, tmp_path):
     check(tmp_path / "out.h5", files)
     by_value = concat(tmp_path / "value.h5", mixed, "--sort=/spill/subrun", ranks=ranks)
     assert by_value["inputs"] == report["inputs"]
-    # Alike in what is asked for: the order given stays.
+    # Files with equal sort values keep the given order.
     alike = concat(tmp_path / "alike.h5", mixed, "--sort=/spill/run", ranks=ranks)
     assert alike["inputs"] == list(map(str, mixed))
 
@@ -407,10 +407,10 @@ APPENDED += [(name, options) for name in ("large", "empties", "different")
 @pytest.mark.parametrize("name,options", APPENDED,
                          ids=[" ".join([name, *options]) for name, options in APPENDED])
 def test_append(name, options, inputs, tmp_path):
-    """Three times: last chunks that are not full, datasets without rows so far, chunks as now."""
+    """Append three times: to partial chunks, to datasets without rows, with existing shapes."""
     files = inputs(name)
     out = tmp_path / "out.h5"
-    # In an order of rows that gives each append something: 64, then none, then 5, then 37.
+    # This order gives different numbers of rows to the appends: 64, none, 5, 37.
     ordered = [files[i] for i in (2, 1, 3, 0)]
     if name == "objects":
         ordered = files  # links and attributes come from the first
@@ -431,7 +431,7 @@ def test_append_leaves_full_chunks_alone(inputs, tmp_path):
 
 
 def test_lists(inputs, tmp_path):
-    """Comments, blank lines, carriage returns, spaces; standard input; any folder."""
+    """Lists may have comments, blank lines, carriage returns and spaces, or be standard input."""
     files = [shutil.copy(path, tmp_path / f"a name {i}.h5")
              for i, path in enumerate(inputs("shapes"))]
     listed = tmp_path / "list.txt"
@@ -443,7 +443,7 @@ def test_lists(inputs, tmp_path):
 
 def test_report_for_people(inputs, tmp_path):
     done = tailrace("concat", "-o", tmp_path / "out.h5", *inputs("numbers"), ranks=2)
-    for word in ("4 files", "datasets", "copied as stored", "encoded anew", "memory", "decode",
+    for word in ("4 files", "datasets", "copied as stored", "encoded again", "memory", "decode",
                  "2 ranks"):
         assert word in done.stdout, done.stdout
     quiet = tailrace("concat", "-o", tmp_path / "quiet.h5", "-q", *inputs("numbers"))
@@ -452,10 +452,10 @@ def test_report_for_people(inputs, tmp_path):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_requests(seed, inputs, tmp_path):
-    """Options in any combination, on any number of ranks."""
+    """Combine options randomly, on any number of ranks."""
     choose = random.Random(seed)
     for _ in range(5):
-        # Not "storage": filters that are set up for one chunk shape refuse another.
+        # Case "storage" is excluded: its filters are set up for one chunk shape.
         name = choose.choice(["large", "different", "holes", "numbers", "shapes", "newer"])
         files = choose.sample(inputs(name), choose.randint(1, 4))
         options = choose.choice([[], ["--chunk", f"{choose.randint(1, 300)}x"],
@@ -472,7 +472,7 @@ def test_random_requests(seed, inputs, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_what_is_not_kept_is_named(ranks, tmp_path):
-    """User blocks, checksums under another codec, and datasets that lay in their headers."""
+    """Remarks name user blocks, checksums and compact storage that the output does not keep."""
     files = []
     for f in range(3):
         files.append(tmp_path / f"{f}.h5")

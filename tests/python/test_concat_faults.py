@@ -1,5 +1,6 @@
-"""tailrace concat with bad inputs, a full disk or a kill: all that is wrong is named at once, and
-what lies in the folder afterwards is whole or nothing."""
+"""tailrace concat with bad inputs, a full disk or a kill.
+
+All problems are reported at once, and the folder has a complete output or none."""
 
 import contextlib
 import fcntl
@@ -44,14 +45,14 @@ def digest(path):
 
 @pytest.fixture
 def good(tmp_path):
-    """Six files alike, in a folder of their own."""
+    """Make six similar files, in a folder of their own."""
     (tmp_path / "in").mkdir()
     return concat_cases.spills(tmp_path / "in", 6)
 
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """Four files of some MB, for all tests that only read them."""
+    """Make four files of some MB, for all tests that only read them."""
     return concat_cases.large(tmp_path_factory.mktemp("large"), 4)
 
 
@@ -68,7 +69,7 @@ USAGE = [
     (["IN", "-o", "IN", "--force"], "is one of the inputs"),
     (["IN", "-o", "OUT", "-a"], "--append needs an existing output"),
     (["IN", "-o", "OUT", "-a", "--force"], "--append"),
-    (["IN", "-o", "OUT", "-a", "--resume"], "cannot be resumed"),
+    (["IN", "-o", "OUT", "-a", "--resume"], "cannot be combined with --resume"),
     (["IN", "-o", "OUT", "--chunk", "12x3"], "inner extents"),
     (["IN", "-o", "OUT", "--chunk", "0x"], "--chunk 0x"),
     (["IN", "-o", "OUT", "--chunk", "much"], "--chunk much"),
@@ -100,7 +101,7 @@ def test_refused(tmp_path, good, words, text):
 
 
 def spoil(files):
-    """Make five of six files such that they cannot be appended; (file, words) for each."""
+    """Make five of six files unusable as inputs; return (file, words of the error) for each."""
     with h5py.File(files[1], "r+") as file:
         del file["rec/tracks/value"]
         file["surplus"] = np.arange(3)
@@ -119,7 +120,7 @@ def spoil(files):
 def test_all_conflicts_at_once(ranks, good, tmp_path):
     problems = spoil(good)
     text = refusal("-o", tmp_path / "out.h5", *good, ranks=ranks)
-    # A file's first problem stands behind its name, the others below it.
+    # A file's first problem is on the line of its name, others are below.
     of_file, path = {}, None
     for line in text.splitlines()[1:]:
         named = [path for path in good if path.name in line]
@@ -157,7 +158,7 @@ def test_skipped_files_are_told_even_if_quiet(good, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_bad_first_file(ranks, good, tmp_path):
-    """The schema is then the first readable file's."""
+    """The first readable file defines the schema."""
     good[0].write_text("nothing")
     report = numbers("concat", "-o", tmp_path / "out.h5", "--on-error", "skip", *good, ranks=ranks)
     assert report["n_files"] == 5
@@ -178,7 +179,7 @@ def test_sort_names_all_bad_files(good, tmp_path):
             del file["spill/subrun"]
     text = refusal("-o", tmp_path / "out.h5", "--sort", *good, ranks=2)
     assert [path.name in text for path in good] == [False, True, True, True, False, False]
-    # Skipped they come last in the order, where concat leaves them out.
+    # If skipped, they are last in the order, and concat omits them.
     report = numbers("concat", "-o", tmp_path / "out.h5", "--sort", "--on-error", "skip",
                      *reversed(good), ranks=2)
     check(tmp_path / "out.h5", [good[0], good[4], good[5]])
@@ -186,7 +187,7 @@ def test_sort_names_all_bad_files(good, tmp_path):
 
 
 def damaged(folder):
-    """Two files whose chunks do not fit each other; a chunk of the second is damaged."""
+    """Make two files whose chunks do not fit each other; a chunk of the second is damaged."""
     files = []
     for f in range(2):
         files.append(folder / f"{f}.h5")
@@ -254,13 +255,13 @@ def test_missing_plugin(ranks, tmp_path):
     for f in range(2):
         files.append(tmp_path / f"{f}.h5")
         with h5py.File(files[-1], "w") as file:
-            # h5py alone has this filter.
+            # Only h5py has this filter.
             file.create_dataset("u", data=np.arange(4096 * 16) % (9 + f), maxshape=(None,),
                                 chunks=(4096 * 8,), compression="lzf", fillvalue=7)
     report = numbers("concat", "-o", tmp_path / "out.h5", *files, ranks=ranks)
     assert report["n_copied"] == report["n_chunks"] == 4
     check(tmp_path / "out.h5", files)
-    # HDF5 wants the filter before it makes a dataset with such a fill value longer.
+    # HDF5 itself would need the filter to extend a dataset with such a fill value.
     report = numbers("concat", "-o", tmp_path / "out.h5", "-a", files[0], ranks=ranks)
     assert report["n_copied"] == report["n_chunks"] == 2
     check(tmp_path / "out.h5", [*files, files[0]])
@@ -292,7 +293,7 @@ def test_full_disk(bytes_allowed, tmp_path, large):
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_no_memory_is_said_of_something(ranks, tmp_path, large):
-    """Whichever of our requests for memory is refused: one line that names a file or dataset."""
+    """If any of our allocations fails, one line names a file or dataset."""
     recorder = pathlib.Path(program()).parents[1] / "lib" / "libcampaign_recorder.so"
     if not recorder.exists():
         pytest.skip(f"{recorder} is not built")
@@ -333,7 +334,7 @@ def test_small_disk(ranks, small_disk, large):
 
 
 def slowed(folder, bytes_per_s):
-    """An environment in which writes below `folder` take their time."""
+    """Return an environment in which writes below `folder` are slow."""
     library = pathlib.Path(program()).parent.parent / "lib" / "libwritelimit.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
@@ -342,7 +343,7 @@ def slowed(folder, bytes_per_s):
 
 
 def running_with(output):
-    """Processes that concatenate into this very file."""
+    """Return the ids of processes that concatenate into this file."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
@@ -360,7 +361,7 @@ def run_and_kill(words, environment, alive_s, ranks=1):
     time.sleep(alive_s)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    # The launcher's ranks are no children of ours, and live on for a while.
+    # The launcher's ranks are not our children, and end later.
     end = time.monotonic() + 30
     while rest := running_with(words[1]):
         assert time.monotonic() < end, rest
@@ -368,7 +369,7 @@ def run_and_kill(words, environment, alive_s, ranks=1):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(0.05)
-    # One that is no more to be found by its words may be about to close what it has open.
+    # A process without a command line may still be closing its files.
     for left in pathlib.Path(words[1]).parent.iterdir():
         with open(left, "rb") as file:
             while True:
@@ -381,7 +382,7 @@ def run_and_kill(words, environment, alive_s, ranks=1):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_resume_after_kill(ranks, tmp_path, large):
-    """Killed again and again, at any moment: in the end the file is as if nothing had been."""
+    """Runs are killed at random moments and resumed: the file is that of an undisturbed run."""
     files = large
     (tmp_path / "out").mkdir()
     environment = slowed(tmp_path / "out", 4_000_000)
@@ -398,8 +399,7 @@ def test_resume_after_kill(ranks, tmp_path, large):
     check(out, files)
     assert report["n_files"] == 4
     assert not list(out.parent.glob("out.h5?*"))
-    # Uncommitted bytes were cut off. Only the remains of a commit that was killed may be unused
-    # space.
+    # Uncommitted bytes are truncated. Only the remains of a killed commit may be unused space.
     whole = numbers("concat", *words, "--force", ranks=ranks)
     with h5py.File(out) as file:
         sizes = [0]
@@ -447,7 +447,7 @@ def test_resume_without_anything_to_resume(good, tmp_path):
 
 
 def test_resume_of_a_run_that_was_killed_before_its_first_commit(good, tmp_path):
-    """All there is are bytes without a header: begun anew, not refused."""
+    """A partial file without a header is replaced, not refused."""
     (tmp_path / "out.h5.partial").write_bytes(bytes(4096) + b"chunks" * 1000)
     report = numbers("concat", "-o", tmp_path / "out.h5", "--resume", *good, ranks=2)
     check(tmp_path / "out.h5", good)
@@ -464,7 +464,7 @@ def test_kill_leaves_the_old_file(ranks, tmp_path, large):
     before = digest(out)
     run_and_kill(["-o", out, "--force", *files], slowed(out.parent, 3_000_000), 0.8, ranks)
     assert digest(out) == before
-    # An append that is killed leaves a file that recover makes the old one again, or the new one.
+    # After a killed append, recover restores the old file or completes the new one.
     run_and_kill(["-o", out, "-a", *files[2:]], slowed(out.parent, 3_000_000), 0.8, ranks)
     for leftover in out.parent.glob("out.h5?*"):
         leftover.unlink()

@@ -1,4 +1,4 @@
-"""tailrace concat of netCDF-4 files: records are appended, all else is compared and kept once.
+"""tailrace concat of netCDF-4 files: records are appended, all else must be equal and is kept once.
 
 Random files are written and read by netCDF4-python; NumPy's own concatenation is the reference.
 """
@@ -21,7 +21,7 @@ def values(rng, dtype, shape):
 
 
 def random_schema(rng):
-    """Variables of random dimensions, types and storage: what all inputs have alike."""
+    """Return variables of random dimensions, types and storage, which all inputs share."""
     lengths = {"y": int(rng.integers(1, 6)), "x": int(rng.integers(1, 9))}
     variables = {}
     for i in range(int(rng.integers(3, 9))):
@@ -57,7 +57,7 @@ def write(path, rng, schema, static, n_records, first_time, group):
             if "time" not in dimensions:
                 made[...] = static[name]
                 continue
-            # Some variables are shorter than their dimension: netCDF reads fill values there.
+            # Some variables are shorter than their dimension; netCDF returns fill values there.
             n = n_records if rng.integers(4) else int(rng.integers(0, n_records + 1))
             shape = (n, *(lengths[d] for d in dimensions[1:]))
             if n > 0:
@@ -93,7 +93,7 @@ def variables_of(file, prefix=""):
 
 
 def check(output, paths):
-    """The output is NumPy's concatenation of the inputs along time, and the first one's rest."""
+    """Check that variables over time are concatenated, and that all others are the first file's."""
     inputs = [netCDF4.Dataset(path) for path in paths]
     with netCDF4.Dataset(output) as got:
         files = [got, *inputs]
@@ -288,17 +288,17 @@ def test_nothing_grows(tmp_path):
     assert "unlimited dimension" in own_lines(done.stderr)[0]
 
 
-# --- Tiles of a domain.
+# --- Tiles of a domain
 
 
 def cuts_of(rng, length, n):
-    """Borders of up to n pieces of 0 to length."""
+    """Return the borders of up to n pieces of the range from 0 to `length`."""
     inner = rng.choice(np.arange(1, length), min(n, length) - 1, replace=False)
     return [0, *sorted(int(c) for c in inner), length]
 
 
 def whole_domain(rng, n_time):
-    """Names, dimensions and values of the domain's variables."""
+    """Return the names, dimensions and values of the domain's variables."""
     ny, nx = int(rng.integers(4, 14)), int(rng.integers(4, 17))
     lengths = {"time": n_time, "y": ny, "x": nx, "z": 3}
     data = {"time": (("time",), np.arange(n_time) * 1.5),
@@ -313,7 +313,7 @@ def whole_domain(rng, n_time):
 
 
 def write_tile(path, rng, lengths, data, begin, end, *, attributes, unlimited=True, order=1):
-    """One tile: [begin, end) along the dimensions that are named there."""
+    """Write a tile: [begin, end) along the dimensions in these mappings."""
     with netCDF4.Dataset(path, "w") as file:
         span = {d: slice(begin.get(d, 0), end.get(d, n)) for d, n in lengths.items()}
         for d, n in lengths.items():
@@ -340,7 +340,7 @@ def write_tile(path, rng, lengths, data, begin, end, *, attributes, unlimited=Tr
 def random_tiles(folder, rng, *, attributes, axes=("y", "x"), n_time=3):
     lengths, data = whole_domain(rng, n_time)
     borders = {axes[0]: []}
-    while all(len(cuts) < 3 for cuts in borders.values()):  # One file of the whole is no tile.
+    while all(len(cuts) < 3 for cuts in borders.values()):  # A single file is not a tile.
         borders = {d: cuts_of(rng, lengths[d], int(rng.integers(1, 4))) for d in axes}
     paths = []
     for cell in np.ndindex(*(len(borders[d]) - 1 for d in axes)):
@@ -383,7 +383,7 @@ def test_random_tiles(seed, tmp_path):
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_tiles_in_time(seed, tmp_path):
-    """Tiles in space and time, in any order."""
+    """Tiles in space and time may be in any order."""
     rng = np.random.default_rng(2000 + seed)
     paths, lengths, data = random_tiles(tmp_path, rng, attributes=False,
                                         axes=("time", "y", "x"), n_time=5)
@@ -393,7 +393,7 @@ def test_tiles_in_time(seed, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_tiles_that_fit_are_copied(ranks, tmp_path):
-    """Chunks of tiles go into the output as they are where they lie on its grid."""
+    """Chunks of tiles are copied if they fit the output's chunk grid."""
     whole = np.random.default_rng(1).normal(0, 1, (4, 256, 384)).astype("f4")
     paths = []
     for i, j in np.ndindex(2, 2):
@@ -467,7 +467,7 @@ def test_tiles_that_do_not_fit_together(tmp_path):
 
 
 def test_coordinates_of_tiles_that_differ(tmp_path):
-    """Two rows of tiles whose x differs in one of them: named, or the first one's is kept."""
+    """If x differs in one of two rows of tiles, an error names it, or the first one's is kept."""
     rng = np.random.default_rng(7)
     lengths, data = whole_domain(rng, 2)
     paths = []
@@ -499,7 +499,7 @@ def test_a_file_that_is_no_tile(tmp_path):
 
 
 def test_a_tile_that_is_skipped(tmp_path):
-    """A tile of another schema has no place, and leaves none empty where others cover it."""
+    """A skipped tile leaves no empty place if other tiles cover it."""
     rng = np.random.default_rng(9)
     lengths, data = whole_domain(rng, 2)
     spans = [(0, 2), (2, lengths["x"]), (2, lengths["x"])]
@@ -512,8 +512,7 @@ def test_a_tile_that_is_skipped(tmp_path):
 
 
 def test_whole_domains_are_no_tiles(tmp_path):
-    """The tool that joins tiles may leave its attribute; such files are appended like any
-    others."""
+    """A tool that joins tiles may keep their attribute; its files are appended like others."""
     paths = [simple(tmp_path / f"{i}.nc", 3 * i) for i in range(2)]
     for path in paths:
         with netCDF4.Dataset(path, "a") as file:

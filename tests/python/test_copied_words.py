@@ -1,5 +1,7 @@
-"""Attributes of a copy about its source. Copied chunks keep all of them, and encoded ones keep
-those about values. Attributes about bounds and guards that do not hold are removed.
+"""Attributes of a copy about its source.
+
+Copied chunks keep all of them, and encoded ones keep those about values. Attributes about bounds
+and guards that do not hold are removed.
 """
 
 import subprocess
@@ -12,7 +14,7 @@ from test_front import raw_chunks
 
 pytestmark = pytest.mark.sample(2)
 
-#: Of values, not of how they are encoded.
+#: Attributes about values, not about their encoding.
 OF_VALUES = {"tailrace_bound_mode", "tailrace_bound_asked", "tailrace_absolute_bound",
              "tailrace_max_error", "tailrace_guard"}
 NOTE = '{"lossless": "datasets without tailrace_codec", "version": "0.0.1"}'
@@ -29,7 +31,7 @@ def of_values(words):
 
 @pytest.fixture(scope="module", name="exact")
 def exact_file(tmp_path_factory):
-    """Fields of two lengths, and a mask."""
+    """Write fields of two lengths, and a mask."""
     path = tmp_path_factory.mktemp("exact") / "exact.h5"
     with h5py.File(path, "w") as file:
         for k, name in enumerate(("t", "u")):
@@ -49,7 +51,7 @@ def guarded_file(exact, tmp_path_factory):
 
 
 def as_others_store_it(path, exact):
-    """Lossy values as other programs store them; the words stay with them."""
+    """Store lossy values in other programs' forms, with Tailrace's attributes about them."""
     lossy = path.with_name("lossy.h5")
     tailrace("repack", exact, "-o", lossy, "--codec", "portable", "--bound", "abs=0.01",
              "--verify", "on")
@@ -89,13 +91,13 @@ def test_what_others_store_keeps_its_words(exact, tmp_path, ranks, layout):
             words = said(copy, name)
             assert of_values(words) == of_values(said(source, name)), name
             assert words["tailrace_bound_mode"] == "abs" and "tailrace_max_error" in words
-            # How it is encoded is said as it is now: contiguous values are written anew.
+            # Attributes about the encoding describe the copy: contiguous values are rewritten.
             codec = "none" if name == "contiguous" else "portable"
             assert words["tailrace_codec"] == codec, name
         assert file["swapped"].dtype == ">f4" and file["swapped"].compression == "gzip"
         assert file["compact"].id.get_create_plist().get_layout() == h5py.h5d.COMPACT
         assert said(copy, "plain") == {}
-        # A dataset without attributes is exact, as before.
+        # A dataset without attributes stays marked as exact.
         assert file.attrs["tailrace_file"].decode() == NOTE
         assert file["text"].attrs["tailrace_of_others"] == 1
     listed = {field["path"]: field for field in numbers("info", copy)["fields"]}
@@ -142,7 +144,7 @@ def test_a_guard_that_was_a_mask_alone_goes_whole(exact, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_guards_of_chunks_end_with_these(exact, guarded, tmp_path, ranks):
-    """--cloud makes other chunks of small ones, with the same values."""
+    """--cloud makes larger chunks of small ones, with the same values."""
     cloud = tmp_path / "cloud.h5"
     tailrace("repack", guarded, "-o", cloud, "--cloud", ranks=ranks)
     words = said(cloud, "t")
@@ -165,7 +167,7 @@ def test_what_is_encoded_again_sums_the_bounds_and_drops_guards(guarded, tmp_pat
 
 
 def test_classic_copies_of_ours(exact, tmp_path):
-    """nccopy takes attributes along, which a repack must not take for its own words."""
+    """nccopy copies attributes, which repack must not consider its own."""
     lossy, classic = tmp_path / "lossy.nc", tmp_path / "classic.nc"
     plain, stored = tmp_path / "plain.nc", tmp_path / "stored.nc"
     source = tmp_path / "source.h5"
@@ -196,7 +198,7 @@ def test_classic_copies_of_ours(exact, tmp_path):
 
 def lossy_rows(path, first, bound, seed, *options, codec="portable", chunk="4x48x128",
                mask=None):
-    """A file of rows within a bound, and a second one with exact rows."""
+    """Write a file of rows within a bound, and a second one with the exact rows."""
     exact = path.with_suffix(".exact.h5")
     with h5py.File(exact, "w") as file:
         rows = smooth((16, 48, 128), seed) * first
@@ -298,7 +300,7 @@ def test_a_concatenation_by_another_codec_says_so(tmp_path):
     words = said(whole, "t")
     assert words["tailrace_codec"] == "deflate" and "tailrace_codec_version" not in words
     assert words["tailrace_absolute_bound"] == 0.01 and words["tailrace_guard"] == "sign"
-    for k, part in enumerate(parts):  # And it is so.
+    for k, part in enumerate(parts):  # The values satisfy that bound.
         exact = datasets(part.with_suffix(".exact.h5"))["t"]
         assert np.abs(datasets(whole)["t"][16 * k:16 * k + 16] - exact).max() <= 0.01
 
@@ -343,7 +345,7 @@ def unsaid(path, told):
 
 
 def told_exact(path):
-    """Names of the datasets that `info` considers exact."""
+    """Return the names of the datasets that `info` considers exact."""
     return {field["path"][1:] for field in numbers("info", path)["fields"] if field["by_tailrace"]
             and field["absolute_bound"] == 0}
 
@@ -351,7 +353,7 @@ def told_exact(path):
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
-    """It does not speak of contiguous data, or of chunks that always lose digits."""
+    """A note does not cover contiguous data, or chunks that always lose digits."""
     whole, longer = tmp_path / "whole.h5", tmp_path / "longer.h5"
     rows = smooth((16, 48, 64))
     exact = {"data": rows, "maxshape": (None, 48, 64), "chunks": (4, 48, 64)}
@@ -368,7 +370,7 @@ def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
         assert note(whole) and said(whole, "exact") == {}, kind
         assert said(whole, "foreign") == UNKNOWN and told_exact(whole) == {"exact"}
         assert f"the loss of some rows {KNOWN_BY_NOBODY}/foreign" in told
-        # Nor is it said of rows that are appended.
+        # A note does not cover appended rows, either.
         tailrace("concat", parts[0], "-o", longer, "--force", ranks=ranks)
         tailrace("concat", parts[1], "-o", longer, "-a", ranks=ranks)
         assert note(longer) and said(longer, "foreign") == {}, kind
@@ -388,7 +390,7 @@ def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
     tailrace("concat", exact_too, "-o", longer, "-a", ranks=ranks)
     assert note(longer) and said(longer, "foreign") == UNKNOWN
     assert told_exact(longer) == {"exact"}
-    # The mark stays after further appends, and in copies; a copy that drops nothing keeps all.
+    # The mark stays after further appends, and in copies; a copy of the stored chunks keeps all.
     tailrace("concat", exact_only, "-o", longer, "-a", ranks=ranks)
     assert note(longer) and said(longer, "foreign") == UNKNOWN and said(longer, "exact") == {}
     for how in ("--as-stored", "--cloud"):
@@ -418,12 +420,12 @@ def test_files_without_a_note_end_it_for_what_they_have_rows_of(tmp_path, ranks)
             tailrace("concat", parts[1], "-o", whole, "-a", ranks=ranks)
         assert note(whole) and said(whole, "a") == {} and said(whole, "b") == UNKNOWN, how
         assert told_exact(whole) == {"a"}
-        # And none that is true of nothing.
+        # The note is removed if it holds for no dataset.
         tailrace("concat", tmp_path / "both.h5", "-o", whole, "-a", ranks=ranks)
         assert not note(whole) and said(whole, "a") == said(whole, "b") == {}
     tailrace("concat", parts[0], tmp_path / "both.h5", "-o", whole, "--force", ranks=ranks)
     assert not note(whole) and said(whole, "a") == said(whole, "b") == {}
-    # Words that do not agree end likewise.
+    # Inconsistent attributes are replaced in the same way.
     lossy = [tmp_path / f"lossy{k}.h5" for k in range(2)]
     for k, part in enumerate(lossy):
         lossy_rows(part, 1, f"abs=0.0{k + 1}", k)
@@ -441,7 +443,7 @@ def test_files_without_a_note_end_it_for_what_they_have_rows_of(tmp_path, ranks)
 
 
 def test_verify_does_not_know_what_nobody_knows(tmp_path):
-    """Its values are compared as those of a dataset that says nothing."""
+    """verify compares values of unknown loss like those of a dataset without attributes."""
     exact, source, copy = (tmp_path / f"{name}.h5" for name in ("exact", "source", "copy"))
     rows = smooth((16, 48, 64))
     with h5py.File(exact, "w") as file:
@@ -454,7 +456,7 @@ def test_verify_does_not_know_what_nobody_knows(tmp_path):
     with h5py.File(copy, "r+") as file:
         file["foreign"][3, 2, 1] += 1
     assert "/foreign" in tailrace("verify", exact, copy, code=1).stdout
-    # A bound that is given holds of it, since it does not say that it is exact.
+    # A bound on the command line applies, because the dataset is not marked as exact.
     tailrace("verify", exact, copy, "--bound", "abs=1.5")
 
 
@@ -469,7 +471,7 @@ def test_datasets_without_rows_keep_words(tmp_path, ranks):
     told = told_by("concat", empty, second, "-o", whole, ranks=ranks)
     assert said(whole, "t") == said(empty, "t") == said(rows, "t") != {}
     assert "the output does not record them" not in told
-    # So that rows which come later say it, too, if they are of that kind.
+    # Appended rows keep the attributes if theirs are equal.
     saved = whole.read_bytes()
     tailrace("concat", rows, "-o", whole, "-a", ranks=ranks)
     assert said(whole, "t") == said(rows, "t")
@@ -498,7 +500,7 @@ def test_a_copy_does_not_extend_a_note_to_others_data(tmp_path, how, layout):
     assert contiguous == (how == "--as-stored")
     assert note(copy) and said(copy, "foreign") == ({} if contiguous else UNKNOWN)
     assert told_exact(copy) == {"exact"} and (KNOWN_BY_NOBODY in told) != contiguous
-    # Without a note there is nothing to except from.
+    # Without a note, no dataset needs a mark.
     with h5py.File(source, "r+") as file:
         del file.attrs["tailrace_file"]
     tailrace("repack", source, "-o", copy, *asked)
@@ -507,7 +509,7 @@ def test_a_copy_does_not_extend_a_note_to_others_data(tmp_path, how, layout):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_guards_by_masks_stay_with_these(tmp_path, ranks):
-    """Rows come from one file, and masks from two, or from that one."""
+    """Rows come from one file, and masks from the same file or from two files."""
     rows, empty, bare = (tmp_path / f"{name}.h5" for name in ("rows", "empty", "bare"))
     mask = (np.indices((48, 128)).sum(0) % 3 == 0).astype("u1")
     lossy_rows(rows, 1, "abs=0.01", 1, "--field", "t:guard=sign+region=/mask:0.001", codec="trz",
@@ -539,7 +541,7 @@ def test_guards_of_chunks_stay_with_the_chunks_of_the_rows(tmp_path, ranks):
     lossy_rows(source, 1, "abs=0.01", 1, *guard, codec="trz")
     without_rows(source, empty, "t")
     whole = tmp_path / "whole.h5"
-    # Chunks of others are encoded anew, which lossy codecs do not.
+    # Chunks of another shape are encoded again, so the codec must be lossless.
     tailrace("concat", empty, rows, "-o", whole, "--codec", "deflate", ranks=ranks)
     with h5py.File(whole) as file:
         assert file["t"].chunks == (4, 48, 128)
@@ -549,7 +551,7 @@ def test_guards_of_chunks_stay_with_the_chunks_of_the_rows(tmp_path, ranks):
     whole.write_bytes(empty.read_bytes())
     tailrace("concat", source, "-o", whole, "-a", ranks=ranks)
     assert said(whole, "t")["tailrace_guard"] == said(source, "t")["tailrace_guard"]
-    # In chunks of others, under a filter that keeps them.
+    # The chunks have another shape, with a lossless filter.
     for path, chunks in ((empty, (4, 48, 128)), (rows, (8, 48, 128))):
         with h5py.File(path, "r+") as file:
             words, values = dict(file["t"].attrs), np.zeros(file["t"].shape, "f4")
@@ -618,5 +620,5 @@ def test_a_remark_names_few_of_many(tmp_path):
              "t*:guard=sign+region=/mask:0.001")
     told = told_by("repack", source, "-o", part, "--as-stored", "--exclude", "mask")
     assert told.count(": guard=") == 8
-    assert "the guards of 2 more datasets are also recorded in part only" in told
+    assert "the guards of 2 more datasets are also recorded only in part" in told
     assert all(said(part, f"t{k}")["tailrace_guard"] == "sign" for k in range(10))

@@ -1,8 +1,8 @@
-"""The application cosmo: its physics on 1 to 4 ranks, and its outputs, which change nothing.
+"""Application cosmo: its physics on 1 to 4 ranks, and its outputs, which do not affect it.
 
-The program checks itself (mass, momentum, energy, growth) and exits with 1 if a check fails; here
-the numbers are read from its report. What it wrote is opened with h5py and compared with the same
-run's uncompressed output.
+The program checks itself (mass, momentum, energy, growth) and exits with 1 if a check fails. The
+tests read the numbers from its report. h5py reads the output, which is compared with uncompressed
+output of the same run.
 """
 
 import json
@@ -44,7 +44,7 @@ pytestmark = [pytest.mark.full, pytest.mark.skipif(
 
 @pytest.fixture(scope="module", autouse=True)
 def codec_trz():
-    """h5py reads the default codec through our plug-in."""
+    """Let h5py read the default codec through our plug-in."""
     folder = str(BUILD / "lib" / "hdf5" / "plugin").encode()
     h5py.h5pl.append(folder)
     yield
@@ -57,7 +57,7 @@ def start(ranks, *options):
 
 
 def run(ranks, tmp_path, *options):
-    """The report of a run that succeeded."""
+    """Run the program, expect success, and return its report."""
     report = tmp_path / "report.json"
     done = start(ranks, *SMALL, "--json", report, *options)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -70,13 +70,13 @@ def checks_of(report):
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
-    """One rank without output."""
+    """Run on one rank without output."""
     return run(1, tmp_path_factory.mktemp("cosmo"))
 
 
 @pytest.fixture(scope="module")
 def exact(tmp_path_factory):
-    """Two ranks, and every value as it is."""
+    """Run on two ranks with uncompressed output; return all values."""
     folder = tmp_path_factory.mktemp("cosmo")
     report = run(2, folder, "--output", "sync", "--codec", "none", "--file", folder / "exact.h5")
     with h5py.File(folder / "exact.h5") as file:

@@ -1,5 +1,6 @@
-"""Values of a plotfile's level in cells that boxes of the next finer level cover: kept, unless
-covered=drop is asked for, of a program on parallel HDF5 and of repack.
+"""Values of a plotfile's level in cells that boxes of the next finer level cover.
+
+Programs on parallel HDF5 and repack keep them unless covered=drop is requested.
 """
 
 import json
@@ -18,7 +19,7 @@ NAMES = ["density", "energy"]
 
 
 def corners_of(group):
-    """Lowest and highest cell of each box, i first."""
+    """Return the lowest and highest cell of each box, i first."""
     boxes = group["boxes"][()]
     half = len(boxes.dtype.names) // 2
     numbers_of = [np.stack([boxes[name] for name in names], axis=1) for names in
@@ -27,7 +28,7 @@ def corners_of(group):
 
 
 def covered_of(file, level, n_components):
-    """A mark for each element of a level's dataset, by every finer box that holds a cell whole."""
+    """Return True for each element of a level's dataset whose cell lies within a finer box."""
     group = file[f"level_{level}"]
     own = corners_of(group)
     finer_name = f"level_{level + 1}"
@@ -49,7 +50,7 @@ def covered_of(file, level, n_components):
 
 
 def component_of(file, level, n_components):
-    """True for each covered element of a level's dataset."""
+    """Return the component of each element of a level's dataset."""
     low, high = corners_of(file[f"level_{level}"]).transpose(1, 0, 2)
     cells = (high - low + 1).prod(axis=1)
     return np.concatenate([np.repeat(range(n_components), n) for n in cells])
@@ -65,8 +66,10 @@ def storage_of(path, level):
 
 
 def check_dropped(plain_path, path, n_components, levels, bounds, smaller):
-    """Kept values within `bounds` (of an element by level), covered ones between the others; other
-    ones than before on the coarsest level where that is `smaller`."""
+    """Check kept values against `bounds`, which returns those of a level's elements.
+
+    Covered values are within the range of their component. If the result is `smaller`, some covered
+    values of the coarsest level have changed."""
     with h5py.File(plain_path) as plain, h5py.File(path) as file, \
             h5py.File(by_deflate(path)) as decoded:
         for level in range(levels):
@@ -82,7 +85,7 @@ def check_dropped(plain_path, path, n_components, levels, bounds, smaller):
             assert (error[~covered] <= limit[~covered]).all()
             if level == 0 and smaller:
                 assert (error > limit)[covered].any()
-            # Each component between its own values.
+            # Each component stays within the range of its own values.
             component = component_of(plain, level, n_components)
             for c in range(n_components):
                 own, there = before[component == c], after[component == c]
@@ -91,7 +94,7 @@ def check_dropped(plain_path, path, n_components, levels, bounds, smaller):
 
 
 def check_verify(plain_path, path, n_components):
-    """verify compares values that count, and ignores the others."""
+    """Check that verify compares uncovered values, and ignores covered ones."""
     said = json.loads(tailrace("verify", plain_path, path, "--json", "-").stdout)
     counted = {field["path"]: field for field in said["fields"]}
     with h5py.File(plain_path, "r+") as plain:
@@ -108,7 +111,7 @@ def check_verify(plain_path, path, n_components):
     tailrace("verify", plain_path, path, code=1)
     with h5py.File(plain_path, "r+") as plain:
         data_of(plain, 0)[at] = there
-    # The attribute alone is not believed.
+    # verify does not rely on the attribute alone: it compares the boxes, too.
     with h5py.File(path, "r+") as file:
         boxes = file["level_1/boxes"][()]
         boxes[boxes.dtype.names[0]] -= 2
@@ -136,7 +139,7 @@ def test_covered_cells_of_a_program_are_dropped_on_request(options, kind, ranks,
         if "abs" in options:
             return np.full(len(before), 0.5)
         limit = np.zeros(len(before))
-        # Without chunks of their own components are kept exactly.
+        # Components without chunks of their own are kept exactly.
         if "component" in options and (kind == "nested" or level > 0):
             with h5py.File(plain) as file:
                 component = component_of(file, level, 4)
@@ -146,7 +149,7 @@ def test_covered_cells_of_a_program_are_dropped_on_request(options, kind, ranks,
 
     check_dropped(plain, ours, 4, 3, bounds, True)
     for level in range(3):
-        # trz makes so little of these fields that it may well keep what is there.
+        # trz needs so few bytes for these fields that it may keep covered values.
         smaller = storage_of(ours, level) < storage_of(kept, level)
         assert smaller if level == 0 or (level == 1 and not options) else \
             storage_of(ours, level) <= storage_of(kept, level)
@@ -172,10 +175,10 @@ def test_beside_the_program(ranks, front, tmp_path):
 
 @FRONTS
 @pytest.mark.parametrize("kind, options, remark", [
-    # Each level is closed before the next one is there.
-    ("equal", "", "because the boxes of the next finer level were not there"),
-    # The coarsest level is written before the next one is there, since memory is short.
-    ("nested", "memory=2MiB,codec=trz", "because the boxes of the next finer level were not there"),
+    # Each level is closed before the next one exists.
+    ("equal", "", "because the boxes of the next finer level are missing"),
+    # The coarsest level is written before the next one exists, because memory is short.
+    ("nested", "memory=2MiB,codec=trz", "because the boxes of the next finer level are missing"),
     ("unsaid", "", "because the boxes do not fit the data")])
 def test_what_is_written_before_the_finer_boxes_are_known_is_kept(kind, options, remark, front,
                                                                   tmp_path):
@@ -212,7 +215,7 @@ def test_other_datasets_and_programs_without_the_option_keep_all(front, tmp_path
 
 
 def write_plotfile(path, dtype="f8", flat=False, ghosts=0, ratio=2, say_levels=True):
-    """Three levels of boxes of 16^3, or 32^2, each over a quarter of the next coarser one's."""
+    """Write three levels of boxes, 16^3 or 32^2, each over a quarter of the next coarser one."""
     n = 2 if flat else 3
     edge = 32 if flat else 16
     with h5py.File(path, "w") as file:
@@ -271,7 +274,7 @@ def test_repack_drops_covered_cells_on_request(words, shape, ranks, tmp_path):
         return limit
 
     check_dropped(plain, ours, len(NAMES), 3, bounds, smaller)
-    # The bounds are those of all values, dropped ones among them.
+    # Relative bounds use the range of all values, including dropped ones.
     with h5py.File(ours) as one, h5py.File(kept) as other:
         for level in range(3):
             for name in ("tailrace_absolute_bound", "tailrace_component_bounds"):
@@ -298,16 +301,16 @@ def test_repack_says_what_it_keeps(tmp_path):
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
     write_plotfile(plain, say_levels=False)
     done = tailrace("repack", plain, "-o", ours, "--covered", "drop")
-    assert "covered cells keep their values: the file does not say num_levels" in \
+    assert "covered cells keep their values: the file has no attribute num_levels" in \
         " ".join(done.stderr.split())
     tailrace("verify", plain, ours)
     write_plotfile(plain)
     with h5py.File(plain, "r+") as file:
         del file["level_1"]
     done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--force")
-    assert "the boxes of the next finer level were not there" in " ".join(done.stderr.split())
+    assert "the boxes of the next finer level are missing" in " ".join(done.stderr.split())
     tailrace("verify", plain, ours)
-    # With ghost cells the boxes do not fit.
+    # With ghost cells the boxes do not fit the data.
     write_plotfile(plain, ghosts=3)
     for words in (["--covered", "drop"], ["--field", "*:covered=drop"]):
         done = tailrace("repack", plain, "-o", ours, "--force", *words, code=2)
@@ -323,7 +326,7 @@ def test_repack_says_what_it_keeps(tmp_path):
     tailrace("repack", plain, "-o", ours, "--covered", "drop", "--bound", "rel=1e-3", "--guard",
              "sign", "--force")
     tailrace("verify", plain, ours)
-    # Chunks are copied with what they are called.
+    # Chunks are copied together with their attributes.
     again = tmp_path / "again.h5"
     tailrace("repack", ours, "-o", again, "--as-stored")
     tailrace("verify", plain, again)

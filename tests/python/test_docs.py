@@ -1,9 +1,8 @@
-"""The pages link to pages, and to headings, that are there; their blocks of code compile and run.
+"""Documentation pages: links lead to existing pages and headings; blocks of code compile and run.
 
-CONTRIBUTING.md ("Code in pages") states the rules that blocks follow. Each page's blocks of one
-language run in their order, in a folder of their own that holds the files which the page takes for
-granted (FILES), with the names that it does (NAMES, DECLARATIONS). What does not run stands in
-NOT_RUN with the reason; a block that is in none of these and does not run fails.
+CONTRIBUTING.md ("Code in pages") states the rules for blocks. Each page's blocks of one language
+run in their order and in a folder of their own. FILES creates the files that a page needs; NAMES
+and DECLARATIONS define names. NOT_RUN lists blocks that cannot run, with the reasons.
 """
 
 import os
@@ -31,7 +30,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
          ROOT / "lab" / "simulate" / "README.md",
          ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
 
-#: Blocks that are not run, by page and first words, and why.
+#: Reasons for blocks that are not run, by page and first words.
 NOT_RUN = {
     ("README.md", "./demo"): ".ci/run runs both programs",
     ("CONTRIBUTING.md", "./test"): "what .ci/run and scripts/ci-full run themselves",
@@ -54,7 +53,7 @@ NOT_RUN = {
 }
 #: Pages whose commands run for ten seconds and more, or run tailrace-bench.
 FULL_PAGES = ("docs/codecs.md", "docs/facility.md", "docs/repack.md")
-#: What a text, which nobody runs, may not begin a line with.
+#: Beginnings of lines that a text must not have, because texts are not run.
 COMMANDS = re.compile(r"^(\w+=\S+ )?(tailrace(-lab)?|mpiexec|cmake|pip|python3?|h5repack|import"
                       r"|from|use|#include|call|g\+\+|mpicc|mpifort|scripts/\S+|lab/bench/\S+)\s",
                       re.MULTILINE)
@@ -63,8 +62,8 @@ COMMANDS = re.compile(r"^(\w+=\S+ )?(tailrace(-lab)?|mpiexec|cmake|pip|python3?|
 def anchors(page):
     """Anchors of a page's headings that are the same on code hosts and on the site (scripts/site).
 
-    A heading of which the two make different anchors has none: "JSON (`--json`)" is `json---json`
-    on a code host and `json-json` on the site.
+    Headings with different anchors are omitted: "JSON (`--json`)" is `json---json` on a code host
+    and `json-json` on the site.
     """
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
     found = set()
@@ -102,7 +101,7 @@ def test_links_lead_somewhere():
 
 
 def test_front_page_is_read_to_its_end():
-    """Fewer than 700 words, and a link to every page."""
+    """README has fewer than 700 words, and a link to every page."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) < 700
     linked = set(re.findall(r"\]\(docs/([\w-]+)\.md", text))
@@ -111,16 +110,16 @@ def test_front_page_is_read_to_its_end():
 
 
 def test_every_page_is_in_the_navigation():
-    """Once, and no others."""
+    """The navigation has each page once, and no others."""
     text = (ROOT / "docs" / "site" / "mkdocs.yml").read_text(encoding="utf-8")
     pages = [f"docs/{page.name}" for page in sorted((ROOT / "docs").glob("*.md"))]
     assert sorted(re.findall(r": (docs/[\w-]+\.md)$", text, re.MULTILINE)) == pages
 
 
-# --- the blocks -----------------------------------------------------------------------------------
+# --- blocks ---------------------------------------------------------------------------------------
 
 def blocks_of(page):
-    """(language, source) of each block of a page, in their order."""
+    """Return (language, source) of each block of a page, in order."""
     return re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"),
                       re.DOTALL | re.MULTILINE)
 
@@ -141,7 +140,7 @@ def pages_with(*languages):
 
 
 def test_every_block_says_what_it_is():
-    """So that no block is passed over by having no language, or one that nothing here runs."""
+    """No block may be skipped because its language is missing or unknown."""
     wrong, left_out, n_blocks = [], set(), 0
     for page in PAGES:
         name = str(page.relative_to(ROOT))
@@ -158,9 +157,9 @@ def test_every_block_says_what_it_is():
     assert left_out == set(NOT_RUN), "reasons for blocks that are not there"
 
 
-# --- C and C++: compiled; what has no main() is the body of one -----------------------------------
+# --- C and C++: compiled; a block without main() is the body of one -------------------------------
 
-#: What a page's fragments take for granted.
+#: Declarations that a page's fragments need.
 DECLARATIONS = {
     "README.md": """
         struct Device { bool done(); void wait(); } device;
@@ -193,7 +192,7 @@ DECLARATIONS = {
 @pytest.mark.parametrize("compiler", [
     "g++", pytest.param("clang++-14", marks=pytest.mark.full)])
 def test_c_and_cpp_compile(name, compiler, tmp_path):
-    """Includes stand in front, as in any program; warnings are errors."""
+    """Compile each block, with its includes first; warnings are errors."""
     if shutil.which(compiler) is None:
         pytest.skip(f"no {compiler}")
     flags = subprocess.run(["mpicxx", "--showme:compile"], capture_output=True, text=True)
@@ -260,7 +259,7 @@ def names_of_read(_, package):
 
 
 def names_of_python(*_):
-    """`more`, what the page appends along time, once there is something to append to."""
+    """Return `more`, which the page appends along time, once the file to append to exists."""
     import xarray as xr
     if not pathlib.Path("u.nc").exists():
         return {}
@@ -268,11 +267,10 @@ def names_of_python(*_):
         return {"more": dataset.isel(time=slice(0, 2)).load().drop_encoding()}
 
 
-#: The names that a page's blocks take for granted, made anew before each.
+#: Functions that return the names a page's blocks need; called before each block.
 NAMES = {"README.md": names_of_readme, "docs/codecs.md": names_of_codecs,
-         "docs/trz.md": names_of_codecs, "docs/python.md": names_of_python,
-         "docs/read.md": names_of_read}
-#: In front of what needs several ranks.
+         "docs/python.md": names_of_python, "docs/read.md": names_of_read}
+#: Beginning of programs that need several ranks.
 ON_RANKS = """
     import numpy as np, tailrace
     from mpi4py import MPI
@@ -313,9 +311,9 @@ def test_python_runs_on_ranks(tmp_path):
                        "assert part.shape == (6, 360)", ranks=2)
 
 
-# --- shell: by bash, in a folder with the files that the page takes for granted -------------------
+# --- shell: by bash, in a folder with the files that the page needs -------------------------------
 
-#: A program on PnetCDF and one on parallel HDF5, as the pages' `./simulation`.
+#: Programs on PnetCDF and on parallel HDF5, for the pages' `./simulation`.
 SIMULATIONS = {
     "pnetcdf": """
         #include <mpi.h>
@@ -434,7 +432,7 @@ def simulation(kind, folder):
     shutil.copy(folder / "simulation", folder / "analysis")
 
 
-#: What a page's commands take for granted to lie in their folder.
+#: Functions that create the files which a page's commands need in their folder.
 FILES = {
     "docs/architecture.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/cli.md": lambda folder: None,
@@ -448,7 +446,6 @@ FILES = {
     "docs/reliability.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/layouts.md": lambda folder: grids(folder / "run.h5", density=(32, 32, 32)),
     "docs/nodes.md": lambda folder: grids(folder / "run.h5", density=(32, 32, 32)),
-    "docs/simulation.md": lambda folder: grids(folder / "run.h5", density=(8, 16, 32)),
     "docs/guards.md": lambda folder: (
         grids(folder / "run.h5", temperature=(64, 32, 16), velocity=(16, 16, 16)),
         add_mask(folder / "run.h5", (64, 32, 16))),
@@ -478,15 +475,14 @@ FILES = {
         (folder / "run.json").write_text(RECORDING),
         tailrace("profile", "--time", "1", "--largest", "1MiB", "--codecs", "none,trz",
                  "--dir", folder, "-o", folder / "machine.json")),
-    "docs/trz.md": lambda folder: grids(folder / "in.h5", u=(32, 32, 32)),
 }
-#: What commands run with here, whatever the page says: enough to see whether a line runs. Of these
-#: the forms with an option of ENOUGH take too little to need it.
+#: Smaller values of options that replace the page's, so that commands run for a short time. Forms
+#: with an option of ENOUGH are short anyway.
 SMALLER = {"mpiexec": {"-n": "2"}, "profile": {"--time": "1", "--largest": "1MiB"},
            "simulate": {"--ranks": "4", "--iterations": "1", "--chunk": "64MiB",
                         "--search-operations": "1000"}}
 ENOUGH = {"--show", "--recording"}
-#: mpiexec and tailrace, as the shell finds them: with what SMALLER says in place of the page's.
+#: Wrapper of mpiexec and tailrace for the shell, which replaces options by those of SMALLER.
 WRAPPER = """#!{python}
 import os, sys
 name, words = {name!r}, sys.argv[1:]
@@ -503,7 +499,7 @@ os.execv({program!r}, [{program!r}, *words])
 
 
 def shell_environment(folder):
-    """PATH with our wrappers in front, and what the linker and HDF5 need to find the build."""
+    """Return an environment with our wrappers first in PATH, in which programs find the build."""
     library = build_folder() / "lib"
     (folder / "bin").mkdir()
     for name, path in (("mpiexec", launcher()), ("tailrace", program()),
@@ -535,7 +531,7 @@ def test_shell_runs(name, tmp_path):
 
 
 def was_served(folder):
-    """Our library wrote what the program has put, and behind a filter, which neither would."""
+    """Check that our library wrote the program's values with a filter. @returns its number."""
     (output,) = [path for name in ("out.nc", "out.h5") if (path := folder / name).exists()]
     (field,) = numbers("info", output)["fields"]
     name = {".nc": "/temp", ".h5": "/density"}[output.suffix]
@@ -550,7 +546,7 @@ def was_served(folder):
 
 @pytest.mark.parametrize("kind, language, number", [("pnetcdf", "text", 0), ("hdf5", "sh", -2)])
 def test_options_of_pages_are_taken(kind, language, number, tmp_path):
-    """Settings that a page shows by themselves, as a file, are those of a run."""
+    """Options that a page shows without a command must work in a run, from a file."""
     simulation(kind, tmp_path)
     options = [source for found, source in blocks_of(ROOT / "docs" / f"{kind}.md")
                if found == language and not source.startswith("mpiexec")][number]
@@ -564,6 +560,6 @@ def test_options_of_pages_are_taken(kind, language, number, tmp_path):
                           env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     assert was_served(tmp_path) == 481 or kind == "hdf5"
-    # What names no variable of this program is said; nothing else is.
+    # The only remarks are about options that match no variable of this program.
     told = [line for line in done.stderr.splitlines() if "tailrace" in line.lower()]
     assert all("component:" in line or "/mask" in line for line in told), told

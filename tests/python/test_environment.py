@@ -1,4 +1,4 @@
-"""A program that runs with more rights than its caller takes no orders from its environment."""
+"""A program that runs with more rights than its caller ignores variables of the environment."""
 
 import os
 import shutil

@@ -1,9 +1,9 @@
-"""Every kind of file that Tailrace writes, under every reader of HDF5 and netCDF-4 that we know.
+"""Every kind of file that Tailrace writes, read by every known reader of HDF5 and netCDF-4.
 
-A kind is a function that makes a file in a folder. h5py says what is in it (other tests compare
-that with what was meant); then ncdump, nccopy, ncks, h5dump, netCDF4-python and xarray's three
-engines must give the same numbers, bit by bit. netCDF4-python then appends a record where one can
-grow, and Tailrace reads the file again.
+A kind is a function that makes a file in a folder. h5py reads the reference values, which other
+tests check. ncdump, nccopy, ncks, h5dump, netCDF4-python and xarray's three engines must return the
+same numbers, bit by bit. netCDF4-python then appends a record if a dimension can grow, and Tailrace
+reads the file again.
 """
 
 import json
@@ -38,8 +38,8 @@ BOUND = ["--bound", "abs=1e-3"]
 NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 HDF5_FILTERS = {1, 2, 3}  # deflate, shuffle, fletcher32
 LOSSLESS = HDF5_FILTERS | {482, 32015}  # xor, zstd
-DUMPED = 4000  # values of a variable that ncdump and h5dump are asked for
-#: Fields that grow from step to step: their index is HDF5 1.10's.
+DUMPED = 4000  # number of values of a variable that ncdump and h5dump print
+#: Kinds with fields that grow from step to step, whose chunk index needs HDF5 1.10.
 GROWING = {"Writer time_series"}
 KINDS = {}
 
@@ -211,7 +211,7 @@ def plugin_folders():
 
 @pytest.fixture(scope="module")
 def libraries():
-    """Calls functions of stock_readers in a process that has HDF5_PLUGIN_PATH from the start."""
+    """Call functions of stock_readers in a process that starts with HDF5_PLUGIN_PATH."""
     before = dict(os.environ)
     os.environ.update(python_package.package_environment(), HDF5_PLUGIN_PATH=plugin_folders())
     try:
@@ -237,7 +237,7 @@ def run(*words):
 
 
 def by_h5py(path):
-    """Numbers by path, those of them that may grow along the first dimension alone, all filters."""
+    """Return numbers by path, paths that grow along their first dimension only, and all filters."""
     found, grow, filters = {}, [], set()
 
     def look(name, item):
@@ -258,12 +258,12 @@ def by_h5py(path):
 def same(found, expected, reader):
     for name, values in expected.items():
         assert name in found, f"{reader} finds no {name}, but {sorted(found)}"
-        # Equal as numbers: no reader promises a byte order.
+        # Values are compared as numbers, because readers may choose the byte order.
         np.testing.assert_array_equal(found[name], values, err_msg=f"{reader}: {name}")
 
 
 def ncdump_values(path, name):
-    """The values of one variable; _ is the fill value, which ncdump does not print."""
+    """Return the values of a variable; ncdump prints _ for the fill value."""
     text = run("ncdump", "-p", "9,17", "-v", name if name.count("/") > 1 else name[1:], path)
     data = text[text.index("data:"):]
     found = re.search(rf"^\s*{re.escape(name.rsplit('/', 1)[1])} =(.*?);", data, re.M | re.S)
@@ -288,8 +288,8 @@ def check_programs(path, expected, filters, folder):
         run("h5dump", "-d", name, "-b", "NATIVE", "-o", dumped, path)
         np.testing.assert_array_equal(np.fromfile(dumped, values.dtype.newbyteorder("=")), values)
     run("h5dump", "-H", "-p", path)
-    # Without filters where they are lossy, since a copy encodes again, and NCO mixes up the
-    # parameters of filters that it does not know (docs/publish.md).
+    # Lossy filters are omitted, because a copy encodes again, and NCO confuses the parameters of
+    # filters that it does not know (docs/publish.md).
     run("nccopy", *(["-F", "none"] if filters - LOSSLESS else []), "-k", "nc4", path,
         folder / "copy_nc4.nc")
     run("ncks", "-O", *(["--cmp=none"] if filters - HDF5_FILTERS else []), path,
@@ -327,7 +327,7 @@ def test_kind(name, tmp_path, libraries):
     if grow:
         at = libraries(stock_readers.append_record, str(path), grow[0])
         with package.open(path) as file:
-            # Lossy plug-ins encode the record, too, and what else is in its chunk once more.
+            # Lossy plug-ins encode the record, and the other values of its chunk again.
             slack = 1e-2 if filters - LOSSLESS else 0
             np.testing.assert_allclose(np.asarray(file[grow[0]][at], "f8"), 1, 0, slack)
             np.testing.assert_allclose(file[grow[0]][:at], expected[grow[0]], 0, slack)

@@ -18,7 +18,7 @@ ROUNDING = 1e-9  # our order of summation differs from the example's
 
 
 def folder_of_examples():
-    """The build's folder of example programs; TAILRACE is the build's bin/tailrace."""
+    """Return the build's folder of example programs; TAILRACE is the build's bin/tailrace."""
     program = pathlib.Path(os.environ.get("TAILRACE", ROOT / "build" / "bin" / "tailrace"))
     return program.parent.parent / "examples"
 
@@ -127,7 +127,7 @@ def test_particles(ranks, tmp_path):
 
 
 def rusanov(a, b):
-    """The flux of the shallow-water equations from cells a to cells b; rows: height, discharge."""
+    """Return the shallow-water flux from cells a to cells b; rows are height and discharge."""
     gravity = 9.81
     ua, ub = a[1] / a[0], b[1] / b[0]
     speed = np.maximum(

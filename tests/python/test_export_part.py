@@ -1,4 +1,4 @@
-"""tailrace export --slab into HDF5: a part of a file that is a netCDF-4 file of its own."""
+"""tailrace export --slab into HDF5: the part is a complete netCDF-4 file."""
 
 import h5py
 import netCDF4
@@ -87,7 +87,7 @@ def test_what_cannot_be_cut_is_said(tmp_path, climate):
     with netCDF4.Dataset(climate, "a") as file:
         file.createVariable("turned", "f4", ("lon", "lat", "time"))[:] = VALUES.T
     for options, text in [(("--slab", "0:2,0:3,0:4"), "at other positions than"),
-                          (("--slab", "0:50,:,:", "--only", "temp"), "exceeds the extent"),
+                          (("--slab", "0:50,:,:", "--only", "temp"), "must be ascending"),
                           (("--slab", "0:1,:", "--only", "temp"), "dimension, found 2;"),
                           (("--slab", "0:1,:,:,:"), "no matching dataset of 4 dimensions")]:
         done = tailrace("export", climate, "-o", tmp_path / "no.nc", *options, code=2)

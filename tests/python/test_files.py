@@ -1,6 +1,7 @@
-"""A little of the random files of tests/workload/files, held to an inventory by h5py.
+"""Some random files of tests/workload/files, checked by an inventory from h5py.
 
-Fixed seeds, and a new one, which is printed: `scripts/workload --files --seed S` runs it again.
+Seeds are fixed, except for a new one, which is printed. `scripts/workload --files --seed S` repeats
+it.
 """
 
 import json
@@ -18,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from workload.files import many_files  # noqa: E402
 
-#: Files of the fixed seed, all routes in turn.
+#: Numbers of files of the fixed seed, on all routes in turn.
 FILES, FILES_OF_FULL = 60, 600
 
 

@@ -1,7 +1,6 @@
 """libtailrace_filters.so: a C and a Fortran program give their own HDF5 the filters trz and xor.
 
-Each HDF5 that is installed here is one that a program may be linked to, and HDF5_PLUGIN_PATH is
-not set.
+Programs are linked to each installed HDF5, and HDF5_PLUGIN_PATH is not set.
 """
 
 import os
@@ -29,7 +28,7 @@ def library():
 
 
 def flags_of(package):
-    """pkg-config's words for an HDF5, with the parallel one's MPI; a skip without it."""
+    """Return pkg-config's flags for an HDF5, with MPI if it is parallel; skip if it is missing."""
     folders = [str(folder / "lib" / "pkgconfig")
                for folder in (ROOT / "build").glob("hdf5-1.14*/prefix")]
     done = subprocess.run(["pkg-config", "--cflags", "--libs", package], capture_output=True,
@@ -62,7 +61,7 @@ def run(*words, code=0):
 
 
 def check_file(path):
-    python_package.load()  # h5py has both filters then.
+    python_package.load()  # Registers both filters with h5py.
     with h5py.File(path) as file:
         for name, number, bound in (("trz", 481, 0.5), ("xor", 482, 0.0)):
             creation = file[name].id.get_create_plist()
@@ -98,7 +97,7 @@ def test_a_fortran_program_reads(tmp_path):
 
 @pytest.mark.parametrize("exported", [True, False])
 def test_hdf5_inside_the_program(exported, tmp_path):
-    """A program that exports its HDF5 reads. It writes where all of HDF5 is inside."""
+    """A program that exports its HDF5 can read; it can write if all of HDF5 is in the program."""
     words = flags_of("hdf5-serial")
     found = [f"{word[2:]}/libhdf5.a" for word in words if word.startswith("-L")]
     archive = next(filter(os.path.exists, found), None)

@@ -1,6 +1,6 @@
-"""The Fortran module: what its programs write, read by h5py, and what they check themselves.
+"""Fortran module: h5py reads the output of its programs, which also check themselves.
 
-Arrays are (last dimension, ..., first dimension) here: Fortran's order the other way round.
+Arrays are (last dimension, ..., first dimension) here, the reverse of Fortran's order.
 """
 
 import pathlib

@@ -1,5 +1,7 @@
-"""layout=front of writers that do not know their chunks before the first one is written: PnetCDF
-programs and concatenations, whose files are laid anew once they are closed; and repack --as-stored.
+"""layout=front for PnetCDF programs, concatenations and repack --as-stored.
+
+PnetCDF programs and concatenations do not know their chunks before the first one is written. Their
+files are rearranged when they are closed.
 """
 
 import h5py
@@ -12,7 +14,7 @@ from test_pnetcdf import built, run
 
 
 def raw_chunks(path):
-    """Each dataset's chunks as they are stored, by name and offset."""
+    """Return each dataset's stored chunks by name and offset."""
     found = {}
 
     def look(name, item):
@@ -47,10 +49,10 @@ def test_a_pnetcdf_program(tmp_path, ranks):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
 def test_cmip7_accepts_what_a_pnetcdf_program_writes(tmp_path, ranks):
-    """Steps in chunks of 5 MiB; time, which grows with them, in one chunk at last."""
+    """Steps have chunks of 5 MiB; the growing time finally has one chunk."""
     target, plain = tmp_path / "out.nc", tmp_path / "plain.nc"
     words = built("bin", "pnetcdf", "maps_relinked")
-    # Chunks of time as if it had grown since a flush.
+    # Time gets several chunks, like after growth since a flush.
     chunks = "tas: chunk=100x90x144; time: chunk=512; time_bnds: chunk=512x2"
     run([words, target, 1100], ranks, TAILRACE_OPTIONS="layout=front; " + chunks)
     run([words, plain, 1100], ranks, TAILRACE_OPTIONS=chunks)
@@ -66,13 +68,13 @@ def test_cmip7_accepts_what_a_pnetcdf_program_writes(tmp_path, ranks):
 
 
 def test_a_failure_leaves_the_file_whole(tmp_path):
-    """An object that has the name of the new file may belong to another program, so it stays."""
+    """An object with the name of the new file may belong to another program, so it stays."""
     path = tmp_path / "out.nc"
     (tmp_path / "out.nc.front").mkdir()
     done = run([built("bin", "pnetcdf", "records_relinked"), path], 2, code=None,
                TAILRACE_OPTIONS="layout=front")
     said = " ".join(done.stderr.split())
-    assert "is whole; laying its metadata in front of it" in said
+    assert "is complete, but its metadata cannot be moved to the front" in said
     assert datasets(path)
 
 
@@ -113,7 +115,7 @@ def test_a_concatenation(tmp_path, ranks):
     assert all(np.array_equal(values, after[name]) for name, values in before.items())
     done = tailrace("concat", *inputs, "-o", plain, "--layout", "front", "--dedup", "--force",
                     code=2, ranks=ranks)
-    assert "--dedup would be lost" in own_lines(done.stderr)[0]
+    assert "--layout front cannot be combined with --dedup" in own_lines(done.stderr)[0]
     tailrace("concat", *inputs[:2], "-o", front, "-a", "--layout", "front", ranks=ranks)
     assert_front(front)
     assert len(datasets(front)["g/a"]) == 7000
@@ -121,7 +123,7 @@ def test_a_concatenation(tmp_path, ranks):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_chunks_as_they_are_stored(tmp_path, ranks):
-    """Lossy ones, too, with what the file says of their bounds and guards."""
+    """Lossy chunks are copied, too, with the attributes about their bounds and guards."""
     source, stored = data_file("nyx64_s060.h5", tmp_path), tmp_path / "stored.h5"
     tailrace("repack", source, "-o", stored, "--codec", "trz", "--bound", "rel=1e-3", "--guard",
              "sign", "--chunk", "256KiB")
@@ -150,7 +152,7 @@ def test_chunks_as_they_are_stored(tmp_path, ranks):
 
 
 def test_views_for_a_network_keep_what_is_said_of_bounds(tmp_path):
-    """--cloud copies chunks that fit, and with them what the file says of their values."""
+    """--cloud copies chunks that fit, and the attributes about their values."""
     source, stored = data_file("nyx64_s060.h5", tmp_path), tmp_path / "stored.h5"
     tailrace("repack", source, "-o", stored, "--codec", "trz", "--bound", "rel=1e-3")
     tailrace("repack", stored, "-o", tmp_path / "cloud.h5", "--cloud", ranks=2)

@@ -1,6 +1,7 @@
-"""Several steps in a chunk: what a program writes with chunk= of one extent more, stock h5py reads.
+"""Several steps in a chunk: chunk= has one more extent, and stock h5py reads the file.
 
-The program is C, over the installed header and the shared library; it asks the report what waits.
+The program is in C, with the installed header and shared library. It reads from the report which
+values wait.
 """
 
 import pathlib
@@ -100,7 +101,7 @@ def test_stock_h5py_reads_them(ranks, mode, writer, tmp_path):
         assert np.array_equal(data[...], wanted)
         assert data.id.get_num_chunks() == 3 * 3
         assert np.array_equal(file["raw"][...], wanted)
-        # The last chunk is cut in time and in space: what pads it repeats what is there.
+        # The last chunk is partial in time and space; its padding repeats values.
         _, last = file["raw"].id.read_direct_chunk((6, 20, 0))
         last = np.frombuffer(last).reshape(PER_CHUNK, 10, COLUMNS)
         assert np.array_equal(last[0, :4], wanted[6, 20:])

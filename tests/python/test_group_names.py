@@ -1,4 +1,4 @@
-"""Groups that several hard links lead to: each name has all members, for readers and in copies."""
+"""Groups with several hard links: each name has all members, for readers and in copies."""
 
 import h5py
 import netCDF4
@@ -14,8 +14,9 @@ xr = pytest.importorskip("xarray")
 
 @pytest.fixture
 def path(tmp_path):
-    """/g with dimensions, variables and a group; /h/again is another name of it, /g/inner's is
-    /inner too, and /g/copy of u."""
+    """Write a file with /g, which has dimensions, variables and a group.
+
+    /h/again is another name of /g, /inner of /g/inner, and /g/copy of u."""
     path = tmp_path / "file.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("x", 5)

@@ -1,8 +1,8 @@
-"""Guards judged by a checker that is not ours: compression-safeguards, which holds such properties
-over any codec and evaluates its quantities by its own interpreter.
+"""Guards judged by an independent checker, compression-safeguards.
 
-Real data; two sides of each: what is written without the guard breaks it, so that the checker is
-known to look, and what is written with it does not. `sum` has no counterpart there: it is of whole
+It ensures such properties for any codec, and evaluates quantities with its own interpreter. The
+tests use real data. Values written without a guard must violate it, which shows that the checker
+works. Values written with the guard must not. `sum` has no counterpart, because it is about whole
 chunks.
 """
 
@@ -41,7 +41,7 @@ def quantity(expression, bound, **more):
 
 
 def stencil(expression, bound, axes, before=0, after=1):
-    # Sums of a few f32 values: f64 has room for them, and takes a tenth of the time.
+    # f64 suffices for sums of a few f32 values, and needs a tenth of the time.
     return {**quantity(expression, bound), "kind": "qoi_eb_stencil", "qoi_dtype": "float64",
             "neighbourhood": neighbours(*axes, before=before, after=after)}
 
@@ -61,7 +61,7 @@ def spread(x):
 SECOND_DIFFERENCES = ("X[I[0]-1,I[1],I[2]] + X[I[0]+1,I[1],I[2]] + X[I[0],I[1]-1,I[2]]"
                       " + X[I[0],I[1]+1,I[2]] + X[I[0],I[1],I[2]-1] + X[I[0],I[1],I[2]+1] - 6 * x")
 
-# For each guard: the data, the guard's text, and what the checker asks of original and result.
+# For each guard: the data, the guard's text, and the checker's conditions for an original.
 CASES = {
     "sign": (VELOCITY, "sign", lambda x: [{"kind": "sign"}]),
     "zero": (DARK, "zero", lambda x: [{"kind": "same", "value": 0}]),
@@ -82,7 +82,7 @@ CASES = {
 
 
 def decoded(target):
-    """A copy of the file by Tailrace's own reader, for h5py without the plug-in of trz."""
+    """Decode a file with Tailrace's own reader, because h5py lacks the plug-in of trz here."""
     plain = target.with_suffix(".plain.h5")
     tailrace("repack", target, "-o", plain, "--codec", "none", "--force")
     return datasets(plain)

@@ -1,7 +1,7 @@
-"""Programs on parallel HDF5 in mode=async: what they flush and close is written while they go on.
+"""Programs on parallel HDF5 in mode=async: flushed and closed data are written in the background.
 
-The program is tests/hdf5_programs/write_beside.c, which itself asks what is there when: between
-H5Fflush, or H5Fclose, and the call that completes it no file changes, on whatever machine.
+The program is tests/hdf5_programs/write_beside.c, which checks itself when files change. Between
+H5Fflush or H5Fclose and the call that completes it, no file changes, on any machine.
 """
 
 import h5py
@@ -25,20 +25,21 @@ def beside(names, folder, ranks, **more):
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_the_same_values_beside_the_program(ranks, front, tmp_path):
-    """All patterns in mode=async: whatever is called while something is under way."""
+    """All patterns in mode=async make calls while data are written."""
     options = BESIDE["TAILRACE_OPTIONS"]
     plain = patterns(NAMES, tmp_path / "plain", ranks, front=front)
     said = patterns(NAMES, tmp_path / "beside", ranks, front=front, TAILRACE_OPTIONS=options)
     for name in NAMES:
         assert f"plain/{name}.h5: " in plain and f"beside/{name}.h5: " in said
         same(tmp_path / "beside" / f"{name}.h5", tmp_path / "plain" / f"{name}.h5")
-    assert "beside the program" in said and "beside the program" not in plain
+    concurrently = "concurrently with the program"
+    assert concurrently in said and concurrently not in plain
 
 
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_flushes_and_closes_beside_the_program(ranks, front, tmp_path):
-    """The program itself looks what is there when, and reads it back."""
+    """The program itself checks when files appear, and reads its values."""
     said = beside(["flushed", "changed", "closed"], tmp_path, ranks, front=front)
     assert "H5Fclose" not in said
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -82,7 +83,7 @@ def test_a_kill_beside_the_program_leaves_the_flush_before(ranks, front, tmp_pat
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("codec", ["deflate,level=9", "trz"])
 def test_a_program_that_exits_while_threads_work(codec, ranks, front, tmp_path):
-    """Without MPI_Finalize: the last complete flush stands, and no thread is caught in the end."""
+    """Without MPI_Finalize the file has the last complete flush, and no thread crashes at exit."""
     options = f"{BESIDE['TAILRACE_OPTIONS']},codec={codec}"
     said = beside(["exits"], tmp_path, ranks, front=front, code=None, TAILRACE_OPTIONS=options)
     assert said.count(" ends\n") == ranks

@@ -1,5 +1,6 @@
-"""Programs on parallel HDF5 and datasets with guards that values which are added could break: they
-read them in files that they write, and are refused when they put.
+"""Programs on parallel HDF5 and datasets with guards that new values could violate.
+
+Programs can read such datasets in files that they write, but cannot write to them.
 """
 
 import h5py
@@ -47,7 +48,7 @@ file.close() if sys.argv[2] == "together" else refused(file.close)
 @pytest.mark.parametrize("how", ["together", "alone"])
 @pytest.mark.parametrize("guard", ["region=/mask:0.001", "minmax", "sum"])
 def test_guards_that_bar_writers_bar_no_readers(tmp_path, guard, how, ranks):
-    """A program opens the file to add to it, and reads what it may not change."""
+    """A program opens the file to add to it, and reads datasets that it must not change."""
     exact, path = tmp_path / "exact.h5", tmp_path / "guarded.h5"
     with h5py.File(exact, "w") as file:
         file["t"] = smooth((16, 48, 64)) - 1
@@ -55,7 +56,7 @@ def test_guards_that_bar_writers_bar_no_readers(tmp_path, guard, how, ranks):
     tailrace("repack", exact, "-o", path, "--codec", "trz", "--bound", "abs=0.01", "--field",
              f"t:guard={guard}")
     told = run(["/usr/bin/python3", "-c", GUARDED_BY, path, how], ranks, True, **h5py_of_mpi())
-    # Its name and its guard, on every rank.
+    # The error names the dataset and its guard, on every rank.
     for rank in range(ranks):
         line = told[told.index(f"rank {rank} refused: "):].split("\n")[0]
         assert f'dataset "/t": its values keep guard={guard}' in line
@@ -87,7 +88,7 @@ file.close()
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("guard", ["region=/mask:0.001", "sum"])
 def test_guards_that_bar_writers_bar_growth(tmp_path, guard, ranks):
-    """New cells are values, if only fill values."""
+    """New cells have values, at least fill values."""
     exact, path = tmp_path / "exact.h5", tmp_path / "guarded.h5"
     with h5py.File(exact, "w") as file:
         for name in "tu":

@@ -1,5 +1,6 @@
-"""h5bench's kernels, written anew (h5bench_pattern.c), on parallel HDF5 as it is and
-with our library in its place: the same values, and its read kernel finds them in both files.
+"""h5bench's kernels, rewritten in h5bench_pattern.c, on plain parallel HDF5 and with our library.
+
+Both files have the same values, and the read kernel finds them in both.
 """
 
 import json
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.sample(3)
 
 SMALL = ["--dims", "4096", "--steps", "2"]
 RANKS = pytest.mark.parametrize("ranks", [1, 2, 4])
-#: What is written how: memory, file, dimensions, transfers; and how it is read.
+#: Options of each kernel's writes (memory, file, dimensions, transfers) and of its reads.
 KERNELS = {
     "1d": ([*SMALL], [["--part", "full"], ["--part", "partial", "--transfers", "independent"],
                       ["--part", "strided", "--block", "4", "--stride", "16"]]),
@@ -36,7 +37,7 @@ IN_STRUCTURES = ("structures", "members")
 
 
 def pattern(command, path, ranks, words, front="", ours=False, code=0, **more):
-    """@returns the program's numbers, and what it said on stderr."""
+    """Run h5bench_pattern. @returns the program's numbers, and its stderr."""
     served = [f"{name}={value}" for name, value in served_by(front).items()] if ours else []
     words = [launcher(), "-n", ranks, "env", *served, program_of(front, "h5bench_pattern"), command,
              path, *words]
@@ -48,7 +49,7 @@ def pattern(command, path, ranks, words, front="", ours=False, code=0, **more):
 
 
 def both(command, tmp_path, ranks, words, front="", **more):
-    """Plain and served, and where they are."""
+    """Run plain and served; return the paths of both files, and the plain run's numbers."""
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
     numbers, _ = pattern(command, plain, ranks, words, front)
     served, said = pattern(command, ours, ranks, words, front, ours=True, **more)
@@ -58,7 +59,7 @@ def both(command, tmp_path, ranks, words, front="", **more):
 
 
 def same_blocks(ours, plain):
-    """Between the blocks that are written HDF5 leaves what its buffers hold; we, fill values."""
+    """Compare written blocks. HDF5 leaves random bytes between them, and we leave fill values."""
     at = np.arange(4096)
     with h5py.File(ours) as mine, h5py.File(plain) as wanted:
         for step in ("Timestep_0", "Timestep_1"):
@@ -98,7 +99,7 @@ def test_kernels_write_and_read_the_same(kernel, ranks, front, tmp_path):
 
 
 def test_the_read_kernel_finds_another_value(tmp_path):
-    """The comparison of the program itself can fail."""
+    """The program's own comparison can fail."""
     pattern("write", tmp_path / "one.h5", 2, SMALL)
     with h5py.File(tmp_path / "one.h5", "r+") as file:
         file["Timestep_1/py"][5000] += 0.5
@@ -124,7 +125,7 @@ def test_kernels_beside_computation_and_within_a_bound(ranks, tmp_path):
 @FRONTS
 @RANKS
 def test_small_writes_and_small_datasets(ranks, front, tmp_path):
-    """Most are rank 0's; those of 40 KB all ranks'."""
+    """Rank 0 writes most of them; all ranks write those of 40 KB."""
     for command, words, names in (("small", ["--calls", 200, "--bytes", 256], ["values"]),
                                   ("tables", ["--datasets", 40, "--bytes", 400], []),
                                   ("tables", ["--datasets", 40, "--bytes", 40000],

@@ -1,4 +1,4 @@
-"""Programs on parallel HDF5 with links of their own kinds, and with event sets: as without us."""
+"""Programs on parallel HDF5 with their own link classes and with event sets, like plain runs."""
 
 import h5py
 import numpy as np

@@ -1,5 +1,6 @@
-"""Plotfiles of AMReX's pattern, by a program on parallel HDF5 with our library preloaded: the same
-values as without, chunks that are slabs of the boxes, and bounds of single components.
+"""Plotfiles of AMReX's pattern, written through parallel HDF5 with our library preloaded.
+
+Values equal those of a plain run. Chunks are slabs of the boxes, and components have bounds.
 """
 
 import h5py
@@ -12,7 +13,7 @@ pytestmark = pytest.mark.sample(3)
 
 
 def plotfile_boxes(kind):
-    """Extents of the boxes, slowest axis first: tests/hdf5_programs/write_plotfile.cpp."""
+    """Return the extents of the boxes of tests/hdf5_programs/write_plotfile.cpp, slowest first."""
     shapes = {"small": lambda box: (8, 8, 8),
               "mixed": lambda box: (8 * (1 + box % 3), 16, 16),
               "turned": lambda box: (16, 32, 8) if box % 2 else (16, 16, 16),
@@ -21,7 +22,7 @@ def plotfile_boxes(kind):
 
 
 def plotfile_values(level, kind="equal", components=range(4)):
-    """Values in the order of boxes, components and cells."""
+    """Return values in the order of boxes, components and cells."""
     values = []
     for box, shape in enumerate(plotfile_boxes(kind)):
         z, y, x = np.indices(shape)
@@ -41,7 +42,7 @@ def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
     with h5py.File(tmp_path / "ours.h5") as file:
         for level in range(3):
             values = file[f"level_{level}/data:datatype=0"]
-            assert filters_of(values) == [2, 1] and values.chunks[0] > 4096  # No use of slabs.
+            assert filters_of(values) == [2, 1] and values.chunks[0] > 4096  # Slabs are not used.
             np.testing.assert_allclose(values[()], plotfile_values(level), rtol=1e-14)
     options = "level_1/data*: codec=trz,bound=abs=1e-1"
     run([*words, tmp_path / "lossy.h5"], ranks, True, front=front, TAILRACE_OPTIONS=options)
@@ -80,7 +81,7 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
                 assert {np.prod(shape) for shape in shapes} == {values.chunks[0]}
                 if options == "codec=trz":
                     assert shapes == (expected or [values.chunks] * len(shapes))
-                elif kind != "separate":  # trz also folds axes, or one of them at a period.
+                elif kind != "separate":  # trz may also fold axes, or divide one by a period.
                     assert any(len(shape) == 3 for shape in shapes) == (slab_cells > 0)
     with h5py.File(by_deflate(path)) as file:
         for level in range(3):
@@ -130,10 +131,10 @@ def test_components_of_a_plotfile_have_bounds_of_their_own(kind, ranks, front, t
             np.testing.assert_allclose(stated, bounds, rtol=1e-12)
             for c in range(4):
                 error = np.abs(values - written)[of_value == c].max()
-                rounded = 1e-14 * 1e3 ** c  # This test's numbers are not the program's.
+                rounded = 1e-14 * 1e3 ** c  # This test's values are rounded differently.
                 assert bounds[c] / 100 <= error <= bounds[c] + 10 * rounded
     assert verified(plain, ours).returncode == 0
-    # The promise stands by itself: the program may say other things of its boxes later.
+    # The bound does not depend on the boxes, which the program may change later.
     for path in (plain, ours):
         with h5py.File(path, "r+") as file:
             file["level_2/data:offsets=0"][1:-1] += 77

@@ -1,5 +1,6 @@
-"""Point selections of programs on parallel HDF5: the values of a plain run, on 1, 2 and 4 ranks,
-from as many runs of elements as the lists of points make."""
+"""Point selections of programs on parallel HDF5, on 1, 2 and 4 ranks.
+
+Values equal those of a plain run, and the number of runs of elements is that of the lists."""
 
 import re
 
@@ -20,7 +21,7 @@ def test_points_are_taken_as_runs(tmp_path, ranks, front):
     mine = N_CELLS // ranks
     assert counts == {
         "runs": (mine, 1),
-        # For each of two datasets written, in part written twice, and read.
+        # Each of two datasets is written, partly written twice, and read.
         "scattered": (2 * (2 * mine + 500),) * 2,
         "reads": (4000, 4000),
         "members": (mine + mine // 2,) * 2,
@@ -33,8 +34,8 @@ def test_points_are_taken_as_runs(tmp_path, ranks, front):
 def test_points_under_options(tmp_path, options):
     """Chunks shared by ranks, staged in the background, or in a file if memory is short."""
     patterns(NAMES, tmp_path / "plain", 2, ours=False, program="write_points")
-    # It reads others' values independently right after a flush, which mode=async refuses, and wants
-    # them exactly.
+    # Pattern "reads" expects exact values, and reads those of other ranks independently after a
+    # flush, which mode=async refuses.
     lossy = "trz" in options
     names = [name for name in NAMES if name != "reads" or "memory" in options]
     patterns(names, tmp_path / "ours", 2, program="write_points", TAILRACE_OPTIONS=options)

@@ -35,7 +35,7 @@ CONNECTORS = pytest.mark.parametrize("front", [end for end in ALL_FRONTS if CONN
     pytest.param((front, n), id=f"hdf5{front}-{n}_ranks", marks=[] if n == 2 else pytest.mark.full)
     for front in ALL_FRONTS for n in (1, 2, 4)])
 def both(request, tmp_path_factory):
-    """All patterns by one run of the program, plain and with ours: the folders, what was said."""
+    """Run all patterns, plain and with our library; return both folders and stderr."""
     front, ranks = request.param
     folder = tmp_path_factory.mktemp("patterns")
     patterns(NAMES, folder / "plain", ranks, ours=False, front=front)
@@ -50,7 +50,7 @@ def test_there_is_an_hdf5_without_versions():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_values_are_those_of_a_plain_run(name, both):
-    """Leaves out datasets in which HDF5 1.10.8 itself sometimes stores wrong values."""
+    """Values equal, except in datasets in which HDF5 1.10.8 itself sometimes stores wrong ones."""
     plain, ours, said = both
     assert f"ours/{name}.h5: " in said  # the report: it was served
     known = {"changes": ["replaced"], "grows": ["cut"], "lives": ["cut", "row"],
@@ -101,7 +101,7 @@ def test_several_nodes_write_the_same(ranks_per_node, front, tmp_path):
 
 
 def test_how_datasets_are_stored(both):
-    """Ours where the program has no filters of its own; chunks are the program's where it has."""
+    """Datasets get our filters unless the program sets its own; they keep the program's chunks."""
     _, ours, said = both
     with h5py.File(ours / "chunks.h5") as file:
         assert filters_of(file["own_chunks"]) == [2, 1] and file["own_chunks"].chunks == (16, 50)
@@ -110,13 +110,13 @@ def test_how_datasets_are_stored(both):
         assert file["contiguous"].id.get_storage_size() < file["contiguous"].nbytes / 4
     with h5py.File(ours / "small.h5") as file:
         assert file["particles"].chunks is None and file["table_07"].chunks is None
-        # Where small values lie is settled when they are created, as with parallel HDF5 itself.
+        # Small datasets get their space when they are created, like in parallel HDF5 itself.
         tables = [file[f"table_{i:02d}"] for i in range(60)]
         assert all(table.id.get_create_plist().get_alloc_time() == h5py.h5d.ALLOC_TIME_EARLY
                    for table in tables)
         places = [table.id.get_offset() for table in tables]
         assert places == sorted(places) and min(np.diff(places)) > 40  # headers lie between
-    assert "14.7 KiB where they lie, the others with HDF5" in said  # all but what is compact
+    assert "14.7 KiB written directly, the others through HDF5" in said  # all but what is compact
     assert "62 (small: /colours, ...)" in said and "1 (elements of 40 bytes: /particles)" in said
 
 
@@ -155,7 +155,7 @@ def test_the_last_flush_stands(ranks, front, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_steps_that_are_flushed(ranks, tmp_path):
-    """The crash campaign's program, without a crash; a second run opens the file."""
+    """Run the crash campaign's program without a crash; a second run opens the file."""
     for ours in (False, True):
         folder = tmp_path / ("ours" if ours else "plain")
         flushes("flushes", folder, ranks, ours, FLUSHES="3")
@@ -187,9 +187,9 @@ def test_without_memory_all_ranks_hear_of_it(older, fault, tmp_path):
 
 
 def with_one_refused(pattern, request_of, least_bytes, tmp_path):
-    """Run the program on two ranks; the n-th time that rank 1 asks for so much memory, it gets
-    none. What fails does so on both ranks alike. @returns the calls that have failed, and the
-    file"""
+    """Run the program on two ranks, and refuse rank 1's n-th allocation of this size or more.
+
+    A call fails on both ranks or on none. @returns the calls that have failed, and the file"""
     folder = tmp_path / "out"
     folder.mkdir()
     libraries = [built("lib", "libcampaign_recorder.so"), built("lib", "libtailrace_hdf5.so")]
@@ -216,17 +216,18 @@ def test_a_rank_alone_without_memory_leaves_nobody_waiting(request_of, tmp_path)
         cut = file["cut"][()]
     written = np.arange(512 * 512, dtype=np.float32).reshape(512, 512)
     written[256:] = written[:256] + 512 * 512
-    # A cut whose flush has failed may come with the next one.
+    # If the flush fails, the next one may write the smaller extents.
     assert cut.shape == (362, 505) or ("H5Dset_extent" in calls and cut.shape == (512, 512))
     np.testing.assert_array_equal(cut, written[:cut.shape[0], :cut.shape[1]])
 
 
 @pytest.mark.parametrize("request_of", [7, 9, 10])
 def test_a_rank_that_lacks_a_dataset_ends_the_file_at_its_last_flush(request_of, tmp_path):
-    """Rank 1 cannot create a dataset (7), or not list those that H5Ocopy has made (9, 10): no
-    later flush may take one dataset for another."""
+    """Rank 1 cannot create a dataset (7), or list those that H5Ocopy has made (9, 10).
+
+    No later flush may confuse datasets."""
     calls, path = with_one_refused("copies", request_of, 4096, tmp_path)
-    if not path.exists():  # It has no flush.
+    if not path.exists():  # The first flush has failed.
         assert "H5Fflush" in calls
         return
     found = contents(path)
@@ -241,12 +242,12 @@ def test_a_rank_that_lacks_a_dataset_ends_the_file_at_its_last_flush(request_of,
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_limit_on_file_sizes_is_an_error_of_the_flush(ranks, tmp_path):
-    """RLIMIT_FSIZE (`ulimit -f`): no rank dies by SIGXFSZ, and the last flush stands."""
+    """SIGXFSZ (RLIMIT_FSIZE, `ulimit -f`) kills no rank, and the file has the last flush."""
     said = flushes("limited", tmp_path, ranks, TAILRACE_OPTIONS="codec=none")
     lines = [line for line in said.splitlines() if line.startswith("H5Fflush: ")]
     assert len(lines) == ranks and len(set(lines)) == 1
     assert "File too large" in lines[0] and "limited.h5" in lines[0]
-    assert ".partial" not in said  # It has its name.
+    assert ".partial" not in said  # The file has its final name.
     with h5py.File(tmp_path / "limited.h5") as file:
         np.testing.assert_array_equal(file["flushed"][()].ravel(), np.arange(200000.0))
     assert [path.name for path in tmp_path.iterdir()] == ["limited.h5"]
@@ -275,7 +276,7 @@ def test_what_hdf5_itself_must_write(ranks, front, tmp_path):
     with h5py.File(tmp_path / "no_filter.h5") as file:
         np.testing.assert_array_equal(file["values"], expected)
         assert filters_of(file["values"]) == [256]
-    assert "filters not there, or not for edges: /values" in said
+    assert "filters not available, or not for edge chunks: /values" in said
     for rank in range(ranks):
         expected[50 * rank // ranks] = -rank - 1
     with h5py.File(tmp_path / "external.h5") as file:
@@ -309,7 +310,7 @@ def test_members_of_compounds_by_several_ranks(ranks, front, tmp_path):
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("options", ["", "mode=async", "memory=1100000"])
 def test_members_of_compounds_that_all_ranks_write(ranks, front, options, tmp_path):
-    """Complex numbers, in chunks: in the order in which they were written, too."""
+    """Members of complex numbers in chunks also take effect in the order of writes."""
     patterns(["pairs", "gone"], tmp_path, ranks, front=front, program="write_pairs",
              TAILRACE_OPTIONS=options)
     i = np.arange(5000, dtype="f4")
@@ -346,8 +347,9 @@ def test_calls_of_1_14(ranks, front, tmp_path):
 @pytest.mark.parametrize("preloaded, program_of", list(itertools.permutations(["", *OTHERS], 2)),
                          ids=lambda end: f"hdf5{end}")
 def test_another_hdf5_is_left_alone(preloaded, program_of, tmp_path):
-    """The library for one HDF5 before a program on another: a plain run's file, and one line if
-    neither has versions that keep the calls apart."""
+    """A library for one HDF5, preloaded into a program on another, leaves a plain run's file.
+
+    It prints one line if neither HDF5 has symbol versions that separate the calls."""
     words = [built("bin", f"hdf5_programs{program_of}", "write_patterns"), tmp_path, "blocks"]
     said = run(words, 2, True, front=preloaded)
     with h5py.File(tmp_path / "blocks.h5") as file:
@@ -373,7 +375,7 @@ def test_a_connector_of_the_program_is_left_alone(front, tmp_path):
 
 @OTHER_FRONTS
 def test_both_libraries_before_both_programs(front, tmp_path):
-    """Each serves its own."""
+    """Each library serves the programs of its own HDF5."""
     both_libraries = [str(built("lib", f"libtailrace_hdf5{end}.so")) for end in ("", front)]
     for order in (both_libraries, both_libraries[::-1]):
         for end in ("", front):
@@ -386,7 +388,7 @@ def test_both_libraries_before_both_programs(front, tmp_path):
 
 @FRONTS
 def test_a_program_that_is_bound_at_once(front, tmp_path):
-    """The dynamic linker has nothing to say of that."""
+    """LD_BIND_NOW causes no error of the dynamic linker."""
     said = patterns(["blocks"], tmp_path, 2, front=front, LD_BIND_NOW="1")
     assert said.startswith("tailrace: ") and len(said.splitlines()) == 1
 
@@ -402,7 +404,7 @@ def test_switched_off(front, tmp_path):
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_the_metadata_cache_is_larger_unless_the_program_says_its_size(ranks, front, tmp_path):
-    """The program itself asks HDF5."""
+    """The program itself queries HDF5's cache size."""
     patterns(["cache_sizes"], tmp_path, ranks, front=front, program="write_specials")
     with h5py.File(tmp_path / "cache_sizes.h5") as file:
         np.testing.assert_array_equal(file["values"][()].ravel(), row_values(0, 5000))
@@ -411,7 +413,7 @@ def test_the_metadata_cache_is_larger_unless_the_program_says_its_size(ranks, fr
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_program_says_for_each_file_whether_it_is_served(ranks, front, tmp_path):
-    """The first of the process is not."""
+    """Tailrace does not serve the process's first file, but later ones."""
     said = patterns(["by_turns"], tmp_path, ranks, front=front, program="write_specials")
     for number, filters in enumerate([None, [2, 1], None, []]):
         assert (f"by_turns.h5.{number}: " in said) == (filters is not None)
@@ -444,7 +446,8 @@ def test_where_one_rank_serves_nothing_no_rank_does(lacking, first, ranks, front
                           timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stderr.count("tailrace: ") == 1
-    assert f"files are written by HDF5 alone: rank {0 if first else ranks - 1}: " in done.stderr
+    rank = 0 if first else ranks - 1
+    assert f"HDF5 writes the files without Tailrace: rank {rank}: " in done.stderr
     assert ("TAILRACE_HDF5=off" if lacking == "off" else "_serving") in done.stderr
     with h5py.File(tmp_path / "blocks.h5") as file:
         assert file["fields/f64"].chunks is None
@@ -459,7 +462,7 @@ def test_where_one_rank_has_the_connector_off_no_rank_serves(front, tmp_path):
     done = subprocess.run([launcher(), "-n", "1", *map(str, parts)], capture_output=True, text=True,
                           timeout=600, env=ENVIRONMENT)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "files are written by HDF5 alone: rank 1: TAILRACE_HDF5=off" in done.stderr
+    assert "HDF5 writes the files without Tailrace: rank 1: TAILRACE_HDF5=off" in done.stderr
     with h5py.File(tmp_path / "blocks.h5") as file:
         assert file["fields/f64"].chunks is None
         np.testing.assert_array_equal(file["fields/f64"][()].ravel(), row_values(0, 97 * 120))
@@ -504,8 +507,9 @@ assert hdf5.H5Fopen(path + b".missing", 0, hid(0)) < 0
 
 @CONNECTORS
 def test_a_serial_program_with_the_connector(front, tmp_path):
-    """Plain HDF5's file, though it is read again, and left open; nothing is said but HDF5's own
-    error of a file that is not there."""
+    """A serial program gets plain HDF5's file, which it reads again and leaves open.
+
+    The only message is HDF5's own error about a missing file."""
     folder = served_by(front)["HDF5_PLUGIN_PATH"]
     linked = subprocess.run(["ldd", folder / f"libtailrace_{folder.name}.so"],
                             capture_output=True, text=True, check=True).stdout
@@ -549,7 +553,7 @@ def test_objects_that_are_reached_in_other_ways(ranks, front, tmp_path):
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("name, beside", [("mounted", "child"), ("linked", "target")])
 def test_datasets_of_other_files_to_which_names_lead(name, beside, ranks, front, tmp_path):
-    """Each is created in the file in which it lies, and entered with that."""
+    """Each dataset is created in the file to which its name leads."""
     objects([name], ranks, front, tmp_path, beside)
     with h5py.File(tmp_path / "ours" / f"{name}.h5.{beside}") as file:
         other = "by_group" if name == "linked" else "flushed_before"
@@ -563,14 +567,15 @@ def test_datasets_of_other_files_to_which_names_lead(name, beside, ranks, front,
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_files_that_are_closed_while_they_are_mounted(ranks, front, tmp_path):
-    """HDF5 closes them with the last id of all, or when the inner one is unmounted; and so do we,
-    once, and before MPI_Finalize."""
+    """HDF5 closes mounted files with the last id of all, or when the inner file is unmounted.
+
+    Tailrace closes them then, too: once, and before MPI_Finalize."""
     names = ["outer_goes_first", "inner_goes_first", "unmounted_last", "unmounted_by_inner"]
     heard = objects(names, ranks, front, tmp_path, "child")
     same(tmp_path / "ours/unmounted_last.h5.inmost", tmp_path / "plain/unmounted_last.h5.inmost")
     for name, said in heard.items():
         assert "closed by MPI_Finalize" not in said, said
-        # The report at the end of each session: outer and inmost files are opened once more.
+        # Each session ends with a report; the outer and inmost files are opened once more.
         counts = [said.count(f"ours/{name}.h5{end}: ") for end in ("", ".child", ".inmost")]
         assert counts == {"outer_goes_first": [2, 1, 0], "inner_goes_first": [1, 1, 0],
                           "unmounted_last": [1, 1, 2], "unmounted_by_inner": [1, 1, 0]}[name], said
@@ -602,12 +607,13 @@ def test_files_that_stay_mounted_are_closed_by_mpi_finalize(ranks, front, tmp_pa
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_closing_is_refused_and_counted_as_by_hdf5(ranks, front, tmp_path):
-    """H5F_CLOSE_WEAK, _SEMI and _STRONG with ids that stay, or of others; what is open is counted;
-    the program's printer of errors is there in callbacks; no other list is a transfer list."""
+    """H5F_CLOSE_WEAK, _SEMI and _STRONG work with open ids; counts of open objects are right.
+
+    Callbacks run with the program's printer of errors. Other ids are refused as transfer lists."""
     heard = objects(["outlives", "refuses", "closes_its_own", "reopens", "counts", "printers",
                      "wrong_lists"], ranks, front, tmp_path)
     for name, said in heard.items():
-        # The last id of an object is not looked for (docs/hdf5.md).
+        # Tailrace does not detect that an object's last id is closed (docs/hdf5.md).
         assert ("closed by MPI_Finalize" in said) == (name == "outlives"), said
 
 
@@ -634,7 +640,7 @@ def test_a_file_that_one_rank_has_open(ranks, front, tmp_path):
 
 
 def test_serial_programs_are_left_alone(both):
-    """h5dump has the serial HDF5: the two live in one process."""
+    """h5dump has the serial HDF5; the library loads the parallel one into its process."""
     library = built("lib", "libtailrace_hdf5.so")
     done = subprocess.run(["h5dump", "-H", both[1] / "blocks.h5"], capture_output=True, text=True,
                           env={**ENVIRONMENT, "LD_PRELOAD": str(library)}, check=True)
@@ -669,8 +675,10 @@ with h5py.File(sys.argv[1], "r+", driver="mpio", comm=MPI.COMM_WORLD) as file:
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_datasets_that_share_chunks_do_not_change_one_another(ranks, tmp_path):
-    """A file of concat --dedup: numbers get places of their own; compounds and cuts are refused,
-    which HDF5 would write where they lie."""
+    """Writes to a file of concat --dedup must not change chunks that share bytes.
+
+    Changed numbers get new space. Compounds and smaller extents are refused, because HDF5 would
+    write them in place."""
     environment = h5py_of_mpi()
     pair = np.dtype([("x", "i4"), ("y", "f8")])
     for name in ("in0.h5", "in1.h5"):
@@ -724,8 +732,8 @@ def test_the_last_flush_of_small_datasets_stands(ranks, front, tmp_path):
 @pytest.mark.full
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_more_boxes_than_an_attribute_has_room_for(ranks, tmp_path):
-    """Each component has its bound; what says where they are is left out, so that verify knows the
-    largest alone."""
+    """Each component has its bound. The attribute of their positions is omitted, so that verify
+    uses only the largest bound."""
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
     words = ["/usr/bin/python3", "-c", MANY_BOXES]
     run([*words, plain], ranks, ours=False, **h5py_of_mpi())
@@ -748,7 +756,7 @@ def test_more_boxes_than_an_attribute_has_room_for(ranks, tmp_path):
 
 @pytest.mark.full
 def test_components_whose_names_cannot_be_read_are_kept_exactly(tmp_path):
-    """One of them may be the one that is asked for: texts of variable length, as h5py writes."""
+    """Names are texts of variable length, like h5py's; any component may be the requested one."""
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
     words = ["/usr/bin/python3", "-c", MANY_BOXES]
     run([*words, plain, "long"], 2, ours=False, **h5py_of_mpi())
@@ -809,7 +817,7 @@ with h5py.File(sys.argv[1], "w", driver="mpio", comm=MPI.COMM_WORLD) as file:
 
 
 def test_chunks_that_no_memory_is_there_to_encode(tmp_path):
-    """Laid together they would fit, but trz takes more: not to be found at the flush."""
+    """Assembled chunks fit into memory, but trz needs more: this is known before the flush."""
     n = (16 << 20) // 17 // 4 // 2 * 2
     words = ["/usr/bin/python3", "-c", LARGE_CHUNKS, tmp_path / "large.h5", n]
     said = run(words, 2, ours=True, TAILRACE_OPTIONS="memory=16MiB,codec=trz,bound=abs=1e-3",
@@ -839,7 +847,7 @@ with h5py.File(sys.argv[1], "w", driver="mpio", comm=MPI.COMM_WORLD) as file:
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_extents_change_of_what_the_program_has_chunked_alone(ranks, tmp_path):
-    """This includes datasets that the program sees as contiguous and Tailrace stores in chunks."""
+    """Datasets that Tailrace stores in chunks, but the program sees as contiguous, keep extents."""
     told = [run(["/usr/bin/python3", "-c", EXTENTS, tmp_path / f"{ours}.h5"], ranks, ours=ours,
                 **h5py_of_mpi()) for ours in (False, True)]
     plain, ours = ([line for line in said.splitlines() if line.endswith(",)")] for said in told)

@@ -1,4 +1,4 @@
-"""Bounds of regions in what a program writes with HDF5: kept, or refused where it is created."""
+"""Bounds of regions in datasets that a program writes with HDF5: kept, or refused on creation."""
 
 import h5py
 import numpy as np
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.sample(3)
 @FRONTS
 @pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])
 def test_regions_of_datasets(bound, front, tmp_path):
-    """Covers bounds that are known only after the first flush."""
+    """Regions hold, also with bounds that are known only after the first flush."""
     guard = "region=10..50x30..:1e-04"
     patterns(["blocks"], tmp_path, 2, front=front, TAILRACE_OPTIONS=(
         f"*/f64: codec=trz,bound={bound},chunk=32x64,guard={guard}"))
@@ -33,7 +33,7 @@ def test_regions_of_datasets(bound, front, tmp_path):
 ])
 @pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])
 def test_regions_that_are_none_fail_the_create(bound, guard, why, front, tmp_path):
-    """Covers bounds that are known only after the first flush, which other datasets need."""
+    """Invalid regions are refused on creation, also with bounds that are known only later."""
     said = patterns(["blocks"], tmp_path, 2, code=None, front=front, TAILRACE_OPTIONS=(
         f"*/f64: codec=trz,bound={bound},guard={guard}"))
     assert why in said
@@ -43,7 +43,7 @@ def test_regions_that_are_none_fail_the_create(bound, guard, why, front, tmp_pat
 
 @pytest.mark.parametrize("bound", ["abs=1e-2", "rel=1e-5"])
 def test_regions_end_behind_limits_that_allow_it(bound, tmp_path):
-    """A dataset in the program's own chunks may be cut, and grow no farther than it says."""
+    """A region must not exceed a dataset's maximal extents."""
     said = patterns(["chunks"], tmp_path, 2, code=None, TAILRACE_OPTIONS=(
         f"own_chunks: codec=trz,bound={bound},guard=region=0..9x0..131:0.1"))
     assert "it exceeds the shape 70x130 along axis 1" in said and "in H5Dcreate" in said

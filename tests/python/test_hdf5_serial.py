@@ -1,5 +1,6 @@
-"""Serial programs and tools with libtailrace_hdf5_serial.so preloaded: the same values, by as many
-chunks encoded by us as there are, in files that are no larger."""
+"""Serial programs and tools with libtailrace_hdf5_serial.so preloaded.
+
+Values are the same, Tailrace encodes all chunks, and files are not larger."""
 
 import os
 import re
@@ -16,7 +17,7 @@ CHUNK = (1, 96, 144)
 
 
 def run(words, **environment):
-    """A program's output on stderr; the program must succeed."""
+    """Run a program, which must succeed; return its stderr."""
     done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
                           timeout=600, env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
@@ -24,7 +25,7 @@ def run(words, **environment):
 
 
 def run_served(words, **environment):
-    """Counts by name of a program that runs with the library preloaded."""
+    """Run a program with the library preloaded; return its counts by name."""
     said = run(words, LD_PRELOAD=str(built("lib", "libtailrace_hdf5_serial.so")),
                TAILRACE_REPORT="1", **environment)
     counts = re.search(
@@ -41,7 +42,7 @@ def tool(name):
 
 def expect_equal(one, other):
     run([tool("h5diff"), one, other])
-    # It passes over what it cannot compare, and that is said on stdout alone.
+    # h5diff skips objects that it cannot compare, and reports that only on stdout.
     with h5py.File(one) as a, h5py.File(other) as b:
         names = []
         a.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset)
@@ -54,7 +55,7 @@ def expect_equal(one, other):
 
 @pytest.fixture(scope="module", name="classic")
 def classic_file(tmp_path_factory):
-    """A netCDF-4 file without compression, two variables over time."""
+    """Write a netCDF-4 file without compression, with two variables over time."""
     path = tmp_path_factory.mktemp("serial") / "in.nc"
     values = np.round(np.random.default_rng(1).normal(280, 5, SHAPE), 1).astype("f4")
     with h5py.File(path, "w") as file:
@@ -100,13 +101,13 @@ def test_tools_write_the_same_values(tmp_path, classic, command):
     run([*command, classic, tmp_path / "native.nc"])
     counts = run_served([*command, classic, tmp_path / "ours.nc"])
     expect_equal(tmp_path / "native.nc", tmp_path / "ours.nc")
-    # No tool's output is larger, and what one has compressed the next one reads.
+    # No output is larger, and the next tool reads a compressed one.
     size = (tmp_path / "native.nc").stat().st_size
     assert (tmp_path / "ours.nc").stat().st_size <= 1.01 * size
     again = run_served([*command, tmp_path / "ours.nc", tmp_path / "again.nc"])
     expect_equal(tmp_path / "native.nc", tmp_path / "again.nc")
     if command[0] == "ncks":
-        # It closes stderr, so that no report is seen: but the bytes are not those of zlib.
+        # ncks closes stderr, so the report is lost, but the bytes are not those of zlib.
         with h5py.File(tmp_path / "native.nc") as a, h5py.File(tmp_path / "ours.nc") as b:
             assert a["tas"].id.get_storage_size() != b["tas"].id.get_storage_size()
     else:

@@ -1,5 +1,6 @@
-"""Serial programs and tools with libtailrace_hdf5_serial.so preloaded and TAILRACE_OPTIONS: other
-codecs and bounds in the place of the program's filters, held to what the program leaves alone."""
+"""Serial programs and tools with libtailrace_hdf5_serial.so preloaded and TAILRACE_OPTIONS.
+
+Other codecs and bounds replace the program's filters. Files are compared with plain ones."""
 
 import os
 import re
@@ -15,11 +16,11 @@ from hdf5_runs import built
 
 pytestmark = pytest.mark.sample(2)
 
-LOSSY_TEMP = 3  # Chunks of 4 records of 10.
+LOSSY_TEMP = 3  # Number of chunks of 4 records for 10 records.
 
 
 def preloaded(words, options, code=0, **environment):
-    """A program's output on stderr with Tailrace preloaded and these options."""
+    """Run a program with Tailrace preloaded and these options; return its stderr."""
     done = subprocess.run(
         [str(word) for word in words], capture_output=True, text=True, timeout=600,
         env={**os.environ, "LD_PRELOAD": str(built("lib", "libtailrace_hdf5_serial.so")),
@@ -37,7 +38,7 @@ def counts_of(said):
 
 
 def stored(path):
-    """Every dataset's values and filters, by h5py with our plug-ins, in a process of its own."""
+    """Read every dataset's values with h5py and our plug-ins, in a separate process."""
     code = ("import sys, h5py, numpy as np\n"
             "found = {}\n"
             "def note(name, item):\n"
@@ -63,7 +64,7 @@ def attributes(path, name):
 
 
 def worst(native, ours, name):
-    """The largest error; special values and fill values must be equal."""
+    """Return the largest error; special values and fill values must be equal."""
     a = native[name].astype("f8")
     b = ours[name].astype("f8")
     assert a.shape == b.shape
@@ -89,11 +90,11 @@ def test_a_bound_takes_the_place_of_filters(tmp_path, native, threads):
     ours = tmp_path / "ours.h5"
     said = root_rank(ours, "bound=abs=1e-2", TAILRACE_THREADS=threads)
     counts = counts_of(said)
-    # temp 3, wind 2, patched 4, plain 1, masked 1. Of patched the row that is written again, five
-    # times, is of one chunk, which is exact from then on.
+    # temp 3, wind 2, patched 4, plain 1, masked 1. In patched a row is rewritten five times; its
+    # chunk is exact from then on.
     assert counts["lossy"] == LOSSY_TEMP + 2 + 4 + 1 + 1
-    # Also by us, or by HDF5 where they are as long as what they replace: that row five times, cell,
-    # which is a coordinate, and counts, which are integers.
+    # More chunks are encoded by Tailrace, or by HDF5 if they replace a chunk of equal length: that
+    # row's chunk five times, cell (a coordinate), and counts (integers).
     assert counts["encoded"] + counts["left"] == counts["lossy"] + 5 + 2
     assert counts["completed"] == 5
     before, after = stored(native), stored(ours)
@@ -112,12 +113,12 @@ def test_a_bound_takes_the_place_of_filters(tmp_path, native, threads):
     with h5py.File(native) as a, h5py.File(ours) as b:
         assert b["temp"].chunks == a["temp"].chunks and b["temp"].maxshape == a["temp"].maxshape
         assert b["temp"].id.get_storage_size() < a["temp"].id.get_storage_size() / 2
-        # Rows that were rewritten over lossy ones, and points, are as they were written.
+        # Rewritten rows and points are exact.
         exact = np.s_[30]
         assert (before["patched"][exact] == after["patched"][exact]).all()
         for point in ((70, 3), (50, 100), (71, 4)):
             assert before["patched"][point] == after["patched"][point]
-    # Programs that know of bounds read them from the file.
+    # verify and info read the bounds from the file.
     report = numbers("verify", native, ours)
     assert report["n_failed"] == 0
     bounds = {field["path"]: field["absolute_bound"] for field in report["fields"]}
@@ -211,7 +212,8 @@ def test_what_fits_no_dataset_fails_its_create_and_idle_globs_are_named(tmp_path
     said = root_rank(path, "plain: codec=trz,chunk=3x4x5", code=1)
     assert "tailrace: H5Dcreate: dataset \"/plain\"" in said
     said = root_rank(path, "temp: bound=abs=1,guard=region=*x*x0..2:0.5", code=3)
-    assert "temp: option guard=region=*x*x0..2:0.5: not served by the serial HDF5" in said
+    assert ('options of "temp": option guard=region=*x*x0..2:0.5: not served by the serial HDF5'
+            in said)
     # Options without a codec or a bound have no effect.
     root_rank(path, "plain: chunk=3x5")
     with h5py.File(path) as file:
@@ -243,7 +245,7 @@ def remarks(said):
 
 def test_copies_by_hdf5_have_filters_and_words_of_their_sources(tmp_path):
     path = tmp_path / "a.h5"
-    # 10 and as many as are refused: all three.
+    # The exit code is 10 plus the number of refused calls: all three.
     said = root_rank(path, "codec=xor", code=13, more=["copies"])
     assert said.count("tailrace: H5Dwrite_chunk: ") == 3
     exact = stored(path)
@@ -308,7 +310,7 @@ def test_a_coordinate_may_become_one_behind_its_values(tmp_path):
     program = built("bin", "hdf5_serial", "root_rank")
     subprocess.run([program, native, "scale"], check=True, timeout=600)
     before = stored(native)
-    # It waits in memory, while as much as is encoded together goes on by itself.
+    # The axis waits in memory, while full batches of temp are encoded.
     said = root_rank(ours, "bound=abs=1e-3", more=["scale"])
     assert counts_of(said)["lossy"] == 150
     assert worst(before, stored(ours), "axis") == 0
@@ -326,7 +328,7 @@ def test_a_coordinate_may_become_one_behind_its_values(tmp_path):
 
 
 def test_what_waits_for_a_flush_makes_room_first(tmp_path):
-    """Before chunks that are not whole, which would be exact from then on."""
+    """Complete chunks are encoded before partial ones, which would be exact from then on."""
     counts = counts_of(root_rank(tmp_path / "a.h5", "bound=abs=1e-3", more=["long"]))
     assert (counts["lossy"], counts["encoded"]) == (70 + 1, 70 + 1)
     assert (counts["completed"], counts["left"]) == (0, 0)
@@ -339,7 +341,7 @@ def test_filters_of_a_list_without_chunks_are_replaced_too(tmp_path):
 
 
 def test_files_of_other_writers_are_read_by_all_threads(tmp_path, native):
-    """trz with the bound in the filter's entry, and xor; without a plug-in."""
+    """The files have trz, with the bound in the filter's entry, and xor; no plug-in is needed."""
     for codec in ("trz,bound=abs=1e-2", "xor"):
         name, *bound = codec.split(",bound=")
         there, again = tmp_path / f"{name}.h5", tmp_path / f"{name}_again.h5"
@@ -378,7 +380,7 @@ def test_attributes_can_be_left_out(tmp_path):
 
 @pytest.mark.full
 def test_no_allocation_that_fails_ends_the_program(tmp_path, native):
-    """An exception that left a call would: the program is C."""
+    """An exception that leaves a call would end the program, which is in C."""
     failing = built("bin", "hdf5_serial", "failing_new.so")
     both = f"{failing} {built('lib', 'libtailrace_hdf5_serial.so')}"
 
@@ -398,19 +400,19 @@ def test_no_allocation_that_fails_ends_the_program(tmp_path, native):
     before = stored(native)
     for which in [*range(1, 12), *(round(20 * (n / 20) ** (i / 29)) for i in range(30))]:
         done, path = attempt(which)
-        told = "no memory is left" in done.stderr or "HDF5-DIAG" in done.stderr
+        told = "not enough memory" in done.stderr or "HDF5-DIAG" in done.stderr
         assert told or done.returncode == 0, (which, done.stderr)
         n_failed += told
         if told:
             continue
-        # By HDF5, or by us, without what failed: nothing is lost.
+        # HDF5 or Tailrace has written all values without that allocation.
         after = stored(path)
         for name in before:
             assert worst(before, after, name) <= 1e-2
     assert n_failed > 8
 
 
-# --- Tools.
+# --- Tools
 
 SHAPE = (24, 96, 144)
 
@@ -451,16 +453,16 @@ def test_tools_write_within_the_bound_and_read_it_again(tmp_path, climate, comma
     for name in ("time", "lat", "lon"):
         assert worst(before, after, name) == 0
         assert "trz" not in filters(ours, name)
-    if command[0] != "ncks":  # It closes stderr, so that no report is seen.
+    if command[0] != "ncks":  # ncks closes stderr, so the report is lost.
         assert counts_of(said)["lossy"] == 2 * SHAPE[0]
-    # Without options, and without a plug-in: the same values by the program's own filters.
+    # Without options and plug-in, the program's own filters store the same values.
     said = preloaded([*command, ours, again], "")
     assert (stored(again)["tas"] == after["tas"]).all()
     assert "trz" not in filters(again, "tas")
     if command[0] != "ncks":
         counts = counts_of(said)
         assert counts["lossy"] == 0 and counts["decoded"] >= 2 * SHAPE[0]
-    # The bound of what is copied with its attributes may be asked again.
+    # A bound may be requested again for data copied with their attributes.
     preloaded([*command, ours, again], "tas: bound=abs=0.5")
     assert attributes(again, "tas")["tailrace_absolute_bound"] == 0.5
     assert worst(after, stored(again), "tas") <= 0.5
@@ -484,7 +486,7 @@ def test_what_an_input_said_of_itself_does_not_stay(tmp_path, climate, command, 
         file["tas"].attrs["tailrace_covered_cells"] = np.array([3, 4], "u8")
     preloaded([*command, noted, ours], f"{options}; pr: bound=none")
     notes = attributes(ours, "tas")
-    assert list(notes.pop("tailrace_covered_cells")) == [3, 4]  # Not of the encoding.
+    assert list(notes.pop("tailrace_covered_cells")) == [3, 4]  # Not about the encoding.
     assert 1e-9 < worst(stored(noted), stored(ours), "tas") <= 0.5
     if "off" in options:
         assert notes == {}
@@ -496,7 +498,7 @@ def test_what_an_input_said_of_itself_does_not_stay(tmp_path, climate, command, 
     assert notes.keys() == {f"tailrace_{name}" for name in told}
     assert (notes["tailrace_bound_mode"], notes["tailrace_bound_asked"]) == (mode, float(bound))
     assert notes["tailrace_version"] != "0.1"
-    with h5py.File(ours, "r+") as file:  # Without plotfile attributes: verify would look for boxes.
+    with h5py.File(ours, "r+") as file:  # With this attribute, verify would look for boxes.
         del file["tas"].attrs["tailrace_covered_cells"]
     fields = {field["path"]: field for field in numbers("verify", climate, ours)["fields"]}
     assert fields["/tas"]["max_error"] > 1e-9

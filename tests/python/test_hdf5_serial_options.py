@@ -1,6 +1,6 @@
-"""The serial column of the table of options and doors (docs/options.md): each cell is tried.
+"""Serial column of the table of options and interfaces (docs/options.md): tests each cell.
 
-tests/unit/door_rules_test.cpp tries the other doors.
+tests/unit/door_rules_test.cpp tests the other interfaces ("doors").
 """
 
 import json
@@ -12,7 +12,7 @@ import subprocess
 from hdf5_runs import built
 
 PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "options.md"
-# A value that is not the default, of each option.
+# A value of each option that is not its default.
 VALUES = {
     "mode": "async", "hold": "promise", "writers": "node", "threads": "1", "memory": "512MB",
     "buffer": "1MiB", "align": "4096", "fsync": "off", "journal": "on", "replace": "on",
@@ -42,7 +42,7 @@ for row, text in json.loads(sys.argv[2]):
 
 
 def rows_of_the_page():
-    """(option or option=value, whether the serial door serves it), in the table's order."""
+    """Return (option or option=value, True if the serial interface serves it), in table order."""
     table = PAGE.read_text().split("## Which interface serves which option")[1]
     header, _, *rows = [line.split("|")[1:-1] for line in table.splitlines() if line[:1] == "|"]
     serial = [cell.strip() for cell in header].index("serial")

@@ -18,12 +18,12 @@ from cli_tools import ENVIRONMENT, ROOT, command, datasets, numbers, own_lines, 
 
 pytestmark = pytest.mark.sample(2)
 
-ADDRESS_SPACE = 6 << 30  # Threads reserve much of it; what is in use is checked by itself.
+ADDRESS_SPACE = 6 << 30  # Threads reserve much of it; RESIDENT limits the memory in use.
 RESIDENT = 1 << 30
 
 
 def bounded(*arguments, codes=(0,), timeout=600):
-    """Run to the end within RESIDENT bytes; the result has stdout and stderr."""
+    """Run a command within RESIDENT bytes; return the completed process."""
     def limit():
         resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
 
@@ -46,7 +46,7 @@ def bounded(*arguments, codes=(0,), timeout=600):
 
 
 def twin(path):
-    """A second file like it: concat takes none twice."""
+    """Copy the file, because concat accepts each file only once."""
     return shutil.copy(path, path.with_name("twin.h5"))
 
 
@@ -56,7 +56,7 @@ def patch(path, address, values):
         file.write(values)
 
 
-# --- Circles.
+# --- Circles
 
 def with_circles(path):
     with h5py.File(path, "w") as file:
@@ -82,7 +82,7 @@ def test_circles_of_links_end(tmp_path):
     info = bounded("info", source)
     assert 'hard link "/a/b/up" leads back to group "/a"' in info.stderr
     assert [field["path"] for field in numbers("info", source)["fields"]] == ["/a/b/x"]
-    assert "is whole" in bounded("recover", source).stdout
+    assert "is complete and undamaged" in bounded("recover", source).stdout
     packed = bounded("repack", source, "-o", target)
     for link, group in (("/a/b/up", "/a"), ("/a/b/top", "/"), ("/a/b/self", "/a/b")):
         assert f'hard link "{link}" leads back to group "{group}"' in packed.stderr
@@ -103,7 +103,7 @@ def test_circles_of_links_in_a_concatenation(tmp_path):
     assert datasets(tmp_path / "both.h5")["a/b/x"].shape == (32,)
 
 
-# --- Extents.
+# --- Extents
 
 def test_groups_without_end(tmp_path):
     source = tmp_path / "deep.h5"
@@ -159,7 +159,7 @@ def test_sparse_datasets(tmp_path, kind, libver):
     field = next(f for f in numbers("info", source)["fields"] if f["path"] == "/x")
     assert field["n_chunks"] == len(written)
     bounded("info", source)
-    assert "is whole" in bounded("recover", source).stdout
+    assert "is complete and undamaged" in bounded("recover", source).stdout
     for words in (["repack", source, "-o", target], ["verify", source, source],
                   ["concat", source, twin(source), "-o", target]):
         done = bounded(*words, codes=(2,))
@@ -176,7 +176,7 @@ def find_in(path, pattern):
 
 
 def test_an_index_that_is_all_but_empty(tmp_path):
-    """HDF5 goes through every place of it, whatever is there."""
+    """HDF5 visits every entry of the index, even if it is empty."""
     source, target = tmp_path / "sparse.h5", tmp_path / "out.h5"
     with h5py.File(source, "w", libver=("v110", "v110")) as file:
         dataset = file.create_dataset("x", (1 << 40,), "f4", chunks=(1024,), maxshape=(None,))
@@ -189,7 +189,7 @@ def test_an_index_that_is_all_but_empty(tmp_path):
 
 
 LIES = {
-    # The extent, as it stands in the dataspace message, and what it becomes.
+    # Options; the extent in the dataspace message, and its false value.
     "contiguous": ({}, (48, 1 << 45)),
     "rows": (dict(chunks=(8,)), (48, 1 << 45)),
     "all bits": (dict(chunks=(8,)), (48, (1 << 64) - 2)),
@@ -202,7 +202,7 @@ def test_extents_that_lie(tmp_path, kind):
     source, target = tmp_path / "lie.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
         file.create_dataset("x", data=np.arange(extent, dtype="f8"), **options)
-    # One dimension, its extent, its limit.
+    # The message has the extent and its limit.
     patch(source, find_in(source, struct.pack("<QQ", extent, extent)), struct.pack("<QQ", lie, lie))
     for words in (["info", source], ["repack", source, "-o", target], ["verify", source, source],
                   ["concat", source, twin(source), "-o", target], ["recover", source]):
@@ -215,11 +215,11 @@ def test_extents_that_lie(tmp_path, kind):
 
 @pytest.mark.parametrize("extent", [0, 1, 1 << 31, (1 << 32) - 1])
 def test_chunk_extents_that_lie(tmp_path, extent):
-    """Two of them multiply to 0 in 32 bits, and 0 divides nothing."""
+    """Some extents multiply to 0 in 32 bits, and nothing can be divided by 0."""
     source, target = tmp_path / "lie.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
         file.create_dataset("x", data=np.arange(96.0).reshape(12, 8), chunks=(6, 4))
-    # Rank + 1, then 32 bits of each extent and of the element's size.
+    # The message has 32 bits for each extent and for the element's size.
     place = find_in(source, struct.pack("<III", 6, 4, 8))
     patch(source, place, struct.pack("<II", extent, extent))
     for words in (["info", source], ["repack", source, "-o", target], ["verify", source, source],
@@ -232,7 +232,7 @@ def test_chunk_extents_that_lie(tmp_path, extent):
 
 @pytest.mark.parametrize("size", [0, 7, 1 << 20, (1 << 32) - 1])
 def test_chunk_sizes_that_lie(tmp_path, size):
-    """The number of stored bytes stands in the key of the B-tree, before mask and offsets."""
+    """The B-tree's key has the number of stored bytes, before mask and offsets."""
     source, target = tmp_path / "lie.h5", tmp_path / "out.h5"
     with h5py.File(source, "w") as file:
         data = file.create_dataset("x", data=np.arange(96.0), chunks=(48,), compression="gzip")
@@ -247,7 +247,7 @@ def test_chunk_sizes_that_lie(tmp_path, size):
 
 @pytest.mark.parametrize("codec", ["none", "deflate"])
 def test_tall_chunks_keep_within_the_memory(tmp_path, codec):
-    """Every box of the output touches many chunks, and a row of them does not fit the memory."""
+    """Every box of the output touches many chunks, and a row of them exceeds the memory."""
     source, target = tmp_path / "tall.h5", tmp_path / "out.h5"
     values = np.add.outer(np.arange(16384, dtype="f4"), np.sin(np.arange(1024, dtype="f4")))
     with h5py.File(source, "w") as file:
@@ -270,7 +270,7 @@ def test_lengths_in_a_global_heap_that_lie(tmp_path, length):
         layout[:] = h5py.VirtualSource(".", "x", shape=(8,))
         file.create_virtual_dataset("view", layout)
     heap = find_in(source, b"GCOL")
-    # Number 0: what is free, whose length is all that it takes.
+    # Object 0 is free space, whose length includes its header.
     patch(source, heap + 16, struct.pack("<HHIQ", 0 if length == 0 else 1, 1, 0, length))
     for words in (["info", source], ["repack", source, "-o", target], ["verify", source, source],
                   ["concat", source, twin(source), "-o", target]):
@@ -279,7 +279,7 @@ def test_lengths_in_a_global_heap_that_lie(tmp_path, length):
     assert "has lost data" in bounded("recover", source, codes=(1,)).stdout
 
 
-# --- Objects that are not files.
+# --- Objects that are not files
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device", "socket"])
 def test_what_is_no_file_is_refused(tmp_path, kind):
@@ -292,7 +292,7 @@ def test_what_is_no_file_is_refused(tmp_path, kind):
         bad.mkdir()
     elif kind == "socket":
         here = os.getcwd()
-        os.chdir(tmp_path)  # The names of sockets are short.
+        os.chdir(tmp_path)  # Names of sockets must be short.
         listener = socket.socket(socket.AF_UNIX)
         listener.bind("bad.h5")
         os.chdir(here)
@@ -322,7 +322,7 @@ def test_pipes_beside_a_file(tmp_path):
         os.unlink(tmp_path / name)
 
 
-# --- Output.
+# --- Output
 
 def test_a_full_stdout_is_an_error(tmp_path):
     source = tmp_path / "x.h5"
@@ -347,7 +347,7 @@ def test_a_limit_on_file_sizes_is_an_error(tmp_path, ranks):
 
     def limit():
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        # MPI itself keeps files of some megabytes.
+        # MPI itself writes files of some megabytes.
         resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 20, 20 << 20))
 
     for words in (["repack", source, "-o", target, "--codec", "none"],
@@ -361,7 +361,7 @@ def test_a_limit_on_file_sizes_is_an_error(tmp_path, ranks):
         assert not target.exists()
 
 
-# --- Other files.
+# --- Other files
 
 def with_values_elsewhere(folder):
     secret = folder / "secret.bin"
@@ -430,7 +430,7 @@ def test_a_view_of_itself(tmp_path):
     bounded("verify", source, out)
 
 
-# --- The fuzzer's seeds (tests/fuzz): regressions of errors found with them.
+# --- The fuzzer's seeds (tests/fuzz), some of which have revealed errors
 
 @pytest.mark.full
 def test_what_the_fuzzer_starts_from(tmp_path):
@@ -443,7 +443,7 @@ def test_what_the_fuzzer_starts_from(tmp_path):
         bounded("repack", path, "-o", tmp_path / "out.h5", "--force", codes=ends)
 
 
-# --- Attributes.
+# --- Attributes
 
 def test_an_attribute_of_more_values_than_memory_has_is_not_read(tmp_path):
     path = tmp_path / "attribute.h5"
@@ -453,7 +453,7 @@ def test_an_attribute_of_more_values_than_memory_has_is_not_read(tmp_path):
     whole = path.read_bytes()
     stated = struct.pack("<Q", 1234)
     assert stated in whole
-    # In bytes it is 8: the product wraps, in HDF5's arithmetic, too.
+    # The size in bytes wraps to 8, in HDF5's arithmetic, too.
     path.write_bytes(whole.replace(stated, struct.pack("<Q", 2**61 + 1)))
     copy = shutil.copy(path, tmp_path / "copy.h5")
     assert "cannot be read" in bounded("verify", path, copy, codes=(1, 2)).stdout

@@ -22,7 +22,7 @@ from cli_tools import ROOT
 tailrace = python_package.load()
 
 OTHERS = ("h5py", "netCDF4", "hdf5plugin")
-#: HDF5_PLUGIN_PATH before Python starts.
+#: Values of HDF5_PLUGIN_PATH before Python starts.
 BEFORE = {"unset": None, "empty": "", "not there": "/nowhere", "a folder": hdf5plugin.PLUGINS_PATH}
 READ = """
 import h5py, netCDF4, hdf5plugin, os, pathlib, sys
@@ -47,7 +47,7 @@ print(found)
 
 
 def child(text, packages, before=None, python=sys.executable):
-    """Run Python with these packages of ours ("tailrace", "tailrace_filters") in sight."""
+    """Run Python in which these folders of our packages can be imported."""
     environment = {name: value for name, value in python_package.package_environment().items()
                    if name not in ("PYTHONPATH", "HDF5_PLUGIN_PATH")}
     environment["PYTHONPATH"] = os.pathsep.join(map(str, packages))
@@ -61,7 +61,7 @@ def child(text, packages, before=None, python=sys.executable):
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory):
-    """Folders for PYTHONPATH: one with each package, and neither holds the other."""
+    """Return folders for PYTHONPATH: one with each package, and without the other."""
     filters = tmp_path_factory.mktemp("filters")
     shutil.copytree(ROOT / "python" / "filters" / "tailrace_filters", filters / "tailrace_filters")
     shutil.copy(ROOT / "python" / "tailrace" / "_plugins.py", filters / "tailrace_filters")
@@ -72,7 +72,7 @@ def packages(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, packages):
-    """One netCDF-4 file per filter."""
+    """Write a netCDF-4 file per filter."""
     folder = tmp_path_factory.mktemp("files")
     child(f"""
 import h5py, hdf5plugin, tailrace, numpy as np
@@ -113,7 +113,7 @@ def test_any_order(package, others, place, before, folder, packages):
 
 @pytest.mark.parametrize("package", ["tailrace", "tailrace_filters", "both"])
 def test_environment_and_modules_stay(package, packages, tmp_path):
-    """Child processes, which may see C's environment, start as without us."""
+    """Child processes inherit the same environment as without Tailrace."""
     names = list(packages) if package == "both" else [package]
     for before in BEFORE.values():
         said = child(f"""
@@ -137,7 +137,7 @@ subprocess.run(["env"], check=True)
 
 @pytest.mark.parametrize("package", ["tailrace", "tailrace_filters"])
 def test_a_child_process_reads_as_without_us(package, folder, packages):
-    """It imports netCDF4, which looks at the environment that it inherits."""
+    """The child imports netCDF4, which reads the inherited environment."""
     text = (f"import {package}, subprocess, sys\n"
             f"subprocess.run([sys.executable, '-c', {f'FOLDER = {str(folder)!r}' + READ!r}])")
     found = ast.literal_eval(child(text, [packages[package]]).splitlines()[-1])
@@ -188,7 +188,7 @@ for codec in (tailrace.Trz(abs=1e-3), tailrace.Xor()):
 
 
 def test_imports_while_a_file_is_written(tmp_path, packages):
-    """The engine's own HDF5 keeps the classes by which it makes datasets."""
+    """Imports must not replace filter classes that the engine's HDF5 uses for datasets."""
     child(f"""
 import numpy as np, tailrace
 u = np.sin(np.linspace(0, 9, 60000)).reshape(60, 1000)
@@ -210,7 +210,7 @@ for kind in (h5py.File, netCDF4.Dataset, tailrace.open):
 @pytest.mark.full
 @pytest.mark.parametrize("package_first", [True, False])
 def test_pytables(package_first, tmp_path, folder, packages):
-    """PyTables brings a third HDF5. tailrace-filters serves it in the readers' environment."""
+    """PyTables has a third HDF5, which tailrace-filters serves in the readers' environment."""
     imports = ["tailrace_filters", "tables"]
     python = ROOT / "build" / "readers" / "bin" / "python"
     assert python.exists(), f"{python} is missing: scripts/setup --full makes it"

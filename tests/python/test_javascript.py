@@ -1,8 +1,8 @@
-"""The codec trz in JavaScript: the plug-in of scripts/build-javascript under node and in Chromium.
+"""Codec trz in JavaScript: the plug-in of scripts/build-javascript under node and in Chromium.
 
-Files that h5wasm reads with the plug-in have the values that h5py reads with the native one, bit
-for bit. Damaged chunks have the same outcome under both: an error, or the same values. Where the
-tools are missing, which `scripts/setup --full` installs, the tests are skipped and name them.
+h5wasm with the plug-in reads the same values as h5py with the native one, bit for bit. Damaged
+chunks have the same outcome under both: an error, or the same values. If tools are missing, tests
+are skipped and name them; `scripts/setup --full` installs them.
 """
 
 import functools
@@ -29,7 +29,7 @@ TRAP = "RuntimeError"  # JavaScript's error for WebAssembly that accessed memory
 
 @functools.cache
 def build():
-    """Build the package once. Returns why it cannot be built, or an empty text."""
+    """Build the package once. Return the reason if it cannot be built, or an empty text."""
     for tool in ("em++", "node", "npm"):
         if shutil.which(tool) is None:
             return f"no {tool} here (scripts/setup --full installs it)"
@@ -47,7 +47,7 @@ def built_package():
 
 
 def under_node(package, path):
-    """{dataset: sha256 of its values' bytes, or "error: ..."} as h5wasm reads them."""
+    """Read with h5wasm; return {dataset: SHA-256 of its values' bytes, or "error: ..."}."""
     program = ROOT / "tests" / "javascript" / "hash_datasets.mjs"
     done = subprocess.run(["node", program, package, path], capture_output=True, text=True,
                           timeout=600)
@@ -56,7 +56,7 @@ def under_node(package, path):
 
 
 def under_h5py(path):
-    """Values read by h5py with the native plug-in, in a separate process."""
+    """Read with h5py and the native plug-in, in a separate process."""
     return json.loads(python(f"""
         import hashlib, json, h5py
         found = {{}}
@@ -70,7 +70,7 @@ def under_h5py(path):
 
 
 def field(shape, dtype, seed):
-    """Smooth with noise; a few values are not finite, and one stretch is constant."""
+    """Return smooth values with noise; a few are not finite, and one range is constant."""
     random = np.random.default_rng(seed)
     axes = np.meshgrid(*[np.linspace(0, 5 + d, n) for d, n in enumerate(shape)], indexing="ij")
     values = sum(np.sin((d + 1) * axis) for d, axis in enumerate(axes))
@@ -87,7 +87,7 @@ SHAPES = {"one": ((5001,), (1024,)), "two": ((301, 203), (64, 100)),
 
 @pytest.fixture(name="source")
 def source_file(tmp_path):
-    """Fields of one to three dimensions: chunks at edges, and chunks that fit."""
+    """Write fields of one to three dimensions, with partial chunks at edges and without."""
     path = tmp_path / "in.h5"
     with h5py.File(path, "w") as file:
         for seed, (name, (shape, chunk)) in enumerate(SHAPES.items()):
@@ -119,12 +119,12 @@ def test_values_are_those_of_h5py(package, source, tmp_path, codec, bound):
 
 
 def sealed(chunk):
-    """The chunk with its checksum made right (trz/docs/trz-format.md, section 1)."""
+    """Return the chunk with a correct checksum (trz/docs/trz-format.md, section 1)."""
     return chunk[:4] + zlib.crc32(chunk[8:]).to_bytes(4, "little") + chunk[8:]
 
 
 def damaged(chunk, random, seal):
-    """A copy with one to three bits changed, behind the checksum where it is made right again."""
+    """Return a copy with one to three changed bits; `seal`: the checksum is corrected."""
     bytes_ = bytearray(chunk)
     for _ in range(random.integers(1, 4)):
         bytes_[random.integers(8 if seal else 0, len(bytes_))] ^= 1 << random.integers(8)
@@ -135,8 +135,10 @@ def damaged(chunk, random, seal):
 
 @pytest.mark.parametrize("seal", [False, True], ids=["checksums wrong", "checksums right"])
 def test_damaged_chunks_are_refused_as_by_h5py(package, source, tmp_path, seal):
-    """1,000 chunks each, 990 of them damaged. With a wrong checksum all fail; a right one shows the
-    damage to the decoder. No outcome is a trap, and sound chunks can be read in between."""
+    """Read 1,000 chunks, 990 of them damaged, with wrong and with corrected checksums.
+
+    All wrong checksums fail; corrected ones pass the damage to the decoder. No outcome is a trap,
+    and undamaged chunks can be read in between."""
     random = np.random.default_rng(7)
     pool = []
     for k, words in enumerate([
@@ -172,8 +174,10 @@ def test_damaged_chunks_are_refused_as_by_h5py(package, source, tmp_path, seal):
 
 
 def write_chunks(path, chunks):
-    """A dataset of one chunk for each, as these bytes. The native filter completes the request, the
-    first four words without their flags, by the dataset's type and chunk."""
+    """Write a dataset of one chunk for each of these bytes.
+
+    The request has the first four client data words, without flags. The native filter completes it
+    by the dataset's type and chunk."""
     lines = [(str(dtype), list(shape), [int(words[0]) & 0xFFFF, *map(int, words[1:4])], chunk.hex())
              for dtype, shape, words, chunk in chunks]
     listing = path.with_suffix(".json")
@@ -188,7 +192,7 @@ def write_chunks(path, chunks):
 
 
 def test_without_the_plugin_reading_throws(package, source, tmp_path):
-    """h5wasm itself returns other values; with its plug-in missing a read has to say so."""
+    """h5wasm itself returns other values without an error; our package must throw instead."""
     out = tmp_path / "out.h5"
     tailrace("repack", source, "-o", out, "--codec", "zstd")
     found = under_node(package, out)
@@ -203,7 +207,7 @@ class Silent(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture(name="page")
 def served_page(package, tmp_path):
-    """A function: the text that slice.html shows of a file, under headless Chromium."""
+    """Return a function that returns slice.html's text for a file, from headless Chromium."""
     browser = shutil.which("chromium") or shutil.which("chromium-browser")
     if browser is None:
         pytest.skip("no chromium here (scripts/setup --full installs it)")

@@ -20,7 +20,7 @@ from cli_tools import ENVIRONMENT, program, tailrace
 
 SHAPE = (192, 160)
 MODES = ("sync", "async", "in_situ")
-# Each mode's share of the time; how many kills that makes depends on the machine.
+# Time for each mode; the number of kills in it depends on the machine.
 SECONDS = 8 if os.environ.get("TAILRACE_TEST_TIER", "full") == "full" else 2
 LEAST_KILLS = 5
 MOST_KILLS = 200
@@ -39,7 +39,7 @@ def expected(step):
 
 
 def run_and_kill(path, mode, options, alive_s):
-    """Kill the writer after so many seconds; returns the steps that it said were committed."""
+    """Kill the writer after `alive_s` seconds; return the steps that it reported as committed."""
     words = [writer(), path, mode, options]
     with subprocess.Popen(list(map(str, words)), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, env=ENVIRONMENT) as process:
@@ -47,13 +47,13 @@ def run_and_kill(path, mode, options, alive_s):
         process.send_signal(signal.SIGKILL)
         output, errors = process.communicate(timeout=600)
     assert process.returncode == -signal.SIGKILL, errors
-    # The last line may be cut short.
+    # The last line may be incomplete.
     lines = output.split("\n")[:-1]
     return [int(line.split()[1]) for line in lines]
 
 
 def check(path, committed):
-    """Every committed step is in the file, and every step in the file is right."""
+    """Check that every committed step is in the file, and that every step in the file is right."""
     assert committed == list(range(len(committed)))
     partial = pathlib.Path(f"{path}.partial")
     if not path.exists():
@@ -63,8 +63,8 @@ def check(path, committed):
     with h5py.File(path, "r") as file:
         found = sorted(int(name.split("_")[1]) for name in file)
         assert found == list(range(len(found)))
-        # More than was said may be there: killed between a commit and its line. In the modes other
-        # than sync a commit is certain only with the next one's report.
+        # The file may have more steps than were reported, after a kill between a commit and its
+        # line. In modes other than sync, a commit is certain only with the next one's report.
         assert len(committed) <= len(found) <= len(committed) + 3
         for step in found:
             group = file[f"step_{step}"]
@@ -82,7 +82,7 @@ def test_a_killed_program_leaves_its_last_committed_step(tmp_path, mode, options
     n_kills = 0
     n_steps = 0
     longest_s = 0.5
-    # On a busy machine the first kills may all come before the program has written anything.
+    # On a busy machine the first kills may occur before the program has written anything.
     while (n_kills < LEAST_KILLS or time.monotonic() < end
            or (n_steps == 0 and n_kills < MOST_KILLS)):
         if n_kills >= LEAST_KILLS and n_steps == 0:
@@ -90,7 +90,7 @@ def test_a_killed_program_leaves_its_last_committed_step(tmp_path, mode, options
         path = tmp_path / f"killed_{n_kills}.h5"
         committed = run_and_kill(path, mode, options, moments.uniform(0.005, longest_s))
         n_kills += 1
-        # A journal, or a file without a first commit, is what recover is for.
+        # recover handles journals and files without a first commit.
         leftovers = [p for p in tmp_path.iterdir() if p.name.startswith(path.name)]
         if path.exists() and len(leftovers) > 1:
             tailrace("recover", "--apply", path)
@@ -100,5 +100,5 @@ def test_a_killed_program_leaves_its_last_committed_step(tmp_path, mode, options
             assert check(path, committed) >= len(committed)
         for leftover in tmp_path.iterdir():
             leftover.unlink()
-    # The kills did not all come before anything was written.
+    # Some kills occurred after a step was written.
     assert n_steps > 0

@@ -1,4 +1,4 @@
-"""Every layout's file with stock readers: unused reservations are invisible gaps."""
+"""Files of every layout with stock readers: unused reservations are invisible gaps."""
 
 import shutil
 import subprocess
@@ -9,8 +9,8 @@ import pytest
 
 from cli_tools import ENVIRONMENT, data_file, datasets, largest_error, numbers, tailrace
 
-# With the codec and the options that the layout needs. "wide" reserves twice what is expected, so
-# that much of it stays unused; "tight" nothing beyond it, so that chunks overflow.
+# Codec and options for each layout. "wide" reserves twice the expected bytes, so that many stay
+# unused. "tight" reserves only the expected bytes, so that chunks overflow.
 LAYOUTS = {
     "claimed": ["--codec", "zfp", "--bound", "rel=1e-3"],
     "dense": ["--codec", "zfp", "--bound", "rel=1e-3"],
@@ -28,7 +28,7 @@ LAYOUTS = {
 
 
 def extents(path):
-    """(start, end) of all stored chunks, in the order of the file."""
+    """Return (start, end) of all stored chunks, in the order of the file."""
     found = []
     with h5py.File(path, "r") as file:
         def look(_, item):
@@ -58,7 +58,7 @@ def test_stock_readers_take_every_layout(tmp_path, case, ranks):
     stored = extents(target)
     assert all(first[1] <= second[0] for first, second in zip(stored, stored[1:]))
     if "wide" in case:
-        # More than half as much again as the chunks take lies unused in the file.
+        # The file has more unused bytes than half of the chunks' bytes.
         encoded = sum(end - start for start, end in stored)
         assert report["slack_bytes"] > encoded / 2
         assert target.stat().st_size > 1.5 * encoded
@@ -67,7 +67,7 @@ def test_stock_readers_take_every_layout(tmp_path, case, ranks):
 
     if shutil.which("h5dump") is None:
         pytest.skip("h5dump is not installed")
-    # The header of all objects, and the last chunk's values, which lie next to the file's end.
+    # Read the headers of all objects, and values of the last chunk, near the file's end.
     last = max(field["path"] for field in report["fields"])
     corner = ",".join(str(extent - 1) for extent in before[last[1:]].shape)
     for words in (["h5dump", "-H", "-p", target],
@@ -80,7 +80,7 @@ def test_stock_readers_take_every_layout(tmp_path, case, ranks):
 
 @pytest.mark.parametrize("layout", ["predictive", "arena", "sparse"])
 def test_gaps_may_hold_anything(tmp_path, layout):
-    """Unused reservations hold no bytes that matter: overwritten, all values stay as they are."""
+    """Overwriting unused reservations does not change any value."""
     source = data_file("nyx64_s060.h5", tmp_path)
     target = tmp_path / "out.h5"
     text = layout if layout == "sparse" else f"{layout}:2"

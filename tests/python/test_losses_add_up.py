@@ -1,4 +1,4 @@
-"""Values that are lossy already lose more only where that is asked for, and files state the sum."""
+"""Lossy values lose more only on request, and files record the sum of the losses."""
 
 import shutil
 
@@ -11,7 +11,7 @@ from cli_tools import attributes, datasets, numbers, smooth, tailrace
 
 package = python_package.load()
 
-#: Steps of 2 * 0.01 and 2 * 0.011, whose rounding errors meet in some values; and their sum.
+#: Bounds whose rounding steps, 0.02 and 0.022, have errors that add up in some values; their sum.
 FIRST, SECOND, TOTAL = 0.01, 0.011, 0.021
 
 
@@ -37,7 +37,7 @@ def said(path, name="t"):
 
 
 def held_to(original, compressed, code=0):
-    """The bound that verify holds `t` to."""
+    """Return the bound that verify applies to `t`."""
     (field,) = [one for one in numbers("verify", original, compressed, code=code)["fields"]
                 if one["path"] == "/t"]
     return field["absolute_bound"]
@@ -79,15 +79,14 @@ def test_on_several_ranks_all_refuse(lossy, tmp_path):
     [], ["--codec", "deflate", "--bound", "abs=0.01"], ["--codec", "xor"], ["--as-stored"],
     ["--field", "t:bound=none", "--bound", "abs=0.01"], ["--cloud"]])
 def test_what_stays_exact_needs_no_word(original, lossy, tmp_path, asked):
-    """The copy also records the loss: for a comparison with the original, and for the next
-    repack."""
+    """An exact copy also records the loss, for comparisons with the original and for repack."""
     copy = tmp_path / "copy.h5"
     done = tailrace("repack", lossy, "-o", copy, *asked)
     assert "add up" not in done.stdout + done.stderr
     assert np.array_equal(datasets(copy)["t"], datasets(lossy)["t"])
     assert said(copy)["bound_mode"] == "abs" and said(copy)["absolute_bound"] == FIRST
     assert held_to(original, copy) == FIRST
-    copied = "--as-stored" in asked or "--cloud" in asked  # Chunks as they are stored.
+    copied = "--as-stored" in asked or "--cloud" in asked  # Stored chunks are copied.
     assert held_to(lossy, copy) == (FIRST if copied else 0)
     tailrace("repack", copy, "-o", tmp_path / "next.h5", "--bound", "abs=0.01", code=2)
 
@@ -103,8 +102,8 @@ def test_again_records_the_sum(original, lossy, tmp_path, codec):
     assert (words["bound_mode"], words["bound_asked"], words["absolute_bound"]) == (
         "abs", TOTAL, TOTAL)
     assert "guard" not in words and "max_error" not in words
-    assert said(twice, "x") == {}  # Exact.
-    if codec == "trz":  # More than either bound alone.
+    assert said(twice, "x") == {}  # x is exact.
+    if codec == "trz":  # The error exceeds each of the bounds.
         assert largest_error(original, twice) > max(FIRST, SECOND)
     assert held_to(original, twice) == TOTAL
     assert held_to(lossy, twice) == SECOND
@@ -175,14 +174,14 @@ def test_losses_of_others_are_refused_with_their_reason(tmp_path, by):
     assert said(twice)["losses"] == "unknown then abs=0.01"
     assert said(twice)["bound_mode"] == "unknown"
     assert held_to(source, twice) == 0.01
-    # Without loss: it is not forgotten, and compared exactly.
+    # A lossless copy still records the loss, and is compared exactly.
     tailrace("repack", source, "-o", copy)
     assert held_to(source, copy) in (0, None)
     tailrace("repack", copy, "-o", tmp_path / "next.h5", "--bound", "abs=0.01", code=2)
 
 
 def test_exact_fields_are_no_second_loss(tmp_path):
-    """A bound that came to 0, and zfp without loss, had none."""
+    """A relative bound of a constant field is 0, which causes no loss."""
     source, once = tmp_path / "in.h5", tmp_path / "once.h5"
     with h5py.File(source, "w") as file:
         file["constant"] = np.full((64, 96), 3, "f4")
@@ -216,15 +215,15 @@ def test_an_exported_part_keeps_them(lossy, tmp_path, part):
 def test_a_variable_of_a_lossy_file_is_refused(original, lossy, tmp_path):
     path = tmp_path / "python.nc"
     with package.open(lossy) as source, package.open(path, "w") as file:
-        with pytest.raises(ValueError, match="lossy already .abs=0.01.*again=True"):
+        with pytest.raises(ValueError, match="already lossy .abs=0.01.*again=True"):
             file.create_variable("t", ("y", "x"), data=source["t"], abs=SECOND, codec="portable")
         made = file.create_variable("t", ("y", "x"), data=source["t"], abs=SECOND,
-                                    codec="portable", again=True)  # The name is free.
+                                    codec="portable", again=True)  # The refused name is free.
         made[:10] = source["t"][:10]
         other = file.create_variable("other", ("y", "x"), "f4", abs=SECOND)
         for write in (lambda: other.write(source["t"]),
                       lambda: other.__setitem__(..., source["t"])):
-            with pytest.raises(ValueError, match="lossy already"):
+            with pytest.raises(ValueError, match="already lossy"):
                 write()
         other[:] = source["t"][:]  # The origin of an array is unknown.
         declared = file.create_variable("declared", ("y", "x"), "f4", abs=SECOND,
@@ -237,7 +236,7 @@ def test_a_variable_of_a_lossy_file_is_refused(original, lossy, tmp_path):
     assert said(path, "exact")["losses"] == f"abs={FIRST}"
     assert said(path, "exact")["absolute_bound"] == FIRST
     assert said(path, "other")["absolute_bound"] == SECOND
-    assert held_to(original, path, code=1) == TOTAL  # 1: x is not there.
+    assert held_to(original, path, code=1) == TOTAL  # Exit code 1, because x is missing.
 
 
 def test_xarray_knows_where_values_come_from(original, lossy, tmp_path):
@@ -248,13 +247,13 @@ def test_xarray_knows_where_values_come_from(original, lossy, tmp_path):
     with xr.open_dataset(lossy, engine=TailraceBackend) as data:
         data = data[["t"]]
         for keywords in ({"encoding": {"t": {"abs": SECOND}}}, {"options": "bound=abs=0.011"}):
-            with pytest.raises(ValueError, match="lossy already .abs=0.01.*again=True"):
+            with pytest.raises(ValueError, match="already lossy .abs=0.01.*again=True"):
                 package.write_dataset(data, path, **keywords)
         package.write_dataset(data.isel({data.t.dims[0]: slice(9)}), path)
         assert said(path)["losses"] == f"abs={FIRST}"
         package.write_dataset(data, path, encoding={"t": {"abs": SECOND}}, again=True)
         assert said(path)["losses"] == f"abs={FIRST} then abs={SECOND}"
-        with pytest.raises(ValueError, match="lossy already"):
+        with pytest.raises(ValueError, match="already lossy"):
             package.write_dataset(data, path, "a")
         package.write_dataset(data * 2, path, encoding={"t": {"abs": SECOND}})
         assert "losses" not in said(path)

@@ -1,4 +1,4 @@
-"""make_climate.py: what it makes is deterministic, and labelled; no part repeats another."""
+"""make_climate.py: its data are deterministic and labelled, and no part repeats another."""
 
 import h5py
 import netCDF4
@@ -36,7 +36,7 @@ def test_no_step_and_no_tile_repeats(tmp_path):
 
 
 def mean_of_layers(values):
-    """Mean weighted by the Gaussian grid's latitudes."""
+    """Return means weighted by the Gaussian grid's latitudes."""
     weights = np.polynomial.legendre.leggauss(values.shape[-2])[1]
     return (values.astype("f8").mean(axis=-1) * weights).sum(axis=-1) / weights.sum()
 

@@ -1,4 +1,4 @@
-"""make_hep.py: the sets that it makes are what was asked for, and the same each time."""
+"""make_hep.py: its sets have the requested properties, and are the same in each run."""
 
 import json
 import re
@@ -17,7 +17,7 @@ IDS = {"run", "subrun", "evt", "subevt", "vtxid", "npng"}
 
 
 def make(folder, *arguments):
-    """@returns the summary's numbers and the files in the list's order."""
+    """Make a set. @returns the summary's numbers, and the files in the list's order."""
     report = folder.parent / f"{folder.name}.json"
     command = [sys.executable, str(bench_script("make_hep.py")), str(folder), "--json",
                str(report), *map(str, arguments)]
@@ -27,7 +27,7 @@ def make(folder, *arguments):
 
 
 def tables(path):
-    """{group: {column: values}}, and of each dataset what h5py says of its storage."""
+    """Return {group: {column: values}}, and the storage properties of each dataset."""
     with h5py.File(path) as file:
         values = {name: {key: item[()] for key, item in group.items()}
                   for name, group in file.items()}
@@ -103,7 +103,7 @@ def test_ids_are_consistent(small_set):
 
 
 def test_ratios_are_as_asked(tmp_path):
-    """Loosely: the files have small chunks, in which floats stay below their ratio of 1 MiB."""
+    """Ratios are near the requested ones: small chunks of floats do not reach that of 1 MiB."""
     arguments = ["--files", 1, "--datasets", 60, "--groups", 4, "--empty", 0, "--images", 1,
                  "--image-width", 1024, "--size", "6MB", "--image-share", 0.5]
     low, _ = make(tmp_path / "low", *arguments, "--float-ratio", 1.5, "--image-ratio", 40)

@@ -1,4 +1,4 @@
-"""Thousands of datasets directly in the root group: repack and concat, and who reads them."""
+"""Thousands of datasets directly in the root group: repack, concat, and readers."""
 
 import shutil
 import subprocess

@@ -1,5 +1,5 @@
-"""The application md: its own checks on several rank counts, its outputs, and an independent check
-of its physics.
+"""Application md: its own checks on several rank counts, its outputs, and an independent check of
+its physics.
 
 The file is compared with forces and energies that NumPy sums over all pairs of atoms, without
 neighbour lists, cells, ghosts or ranks.
@@ -24,7 +24,7 @@ def alone(tmp_path_factory):
 def test_melts_as_in_lammps(alone):
     """LAMMPS's benchmark "lj": at step 100 T = 0.7575, U = -5.7585, P = 0.207 of 32,000 atoms."""
     found = facts_and_checks(alone)
-    assert abs(found["potential at the start - LAMMPS's"]) < 1e-7  # all the digits it prints
+    assert abs(found["potential at the start - LAMMPS's"]) < 1e-7  # all digits that LAMMPS prints
     assert abs(found["pressure at the start - LAMMPS's"]) < 1e-7
     assert found["momentum"] == 0
     assert found["late_temperature"] == pytest.approx(0.7575, abs=0.02)
@@ -57,7 +57,7 @@ def test_outputs(output, ranks, tmp_path):
 
 
 def pairs(position):
-    """Differences, squared distances and which pairs count, over all pairs."""
+    """Return differences, squared distances and a mask of interacting pairs, for all pairs."""
     apart = position[:, None] - position[None]
     apart -= LENGTH * np.round(apart / LENGTH)
     square = np.sum(apart**2, axis=2)

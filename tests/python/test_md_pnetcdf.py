@@ -1,5 +1,6 @@
-"""md --output pnetcdf, through the real PnetCDF and with Tailrace in its place: the same states as
-without output, and the same numbers in the file as Tailrace's own output holds."""
+"""md --output pnetcdf, with the real PnetCDF and with Tailrace instead.
+
+The states equal those without output, and the file has the numbers of Tailrace's own output."""
 
 import netCDF4
 import numpy as np
@@ -55,7 +56,7 @@ BOUNDS = {**dict.fromkeys("xyz", 1e-3), **dict.fromkeys(("vx", "vy", "vz", "ener
 
 @pytest.mark.parametrize("ranks, bounds", [(1, {}), (4, {}), (2, BOUNDS)])
 def test_unchanged_program_writes_compressed_data(ranks, bounds, tmp_path):
-    """libtailrace_pnetcdf.so loaded in place of PnetCDF; bounds by the environment."""
+    """libtailrace_pnetcdf.so replaces PnetCDF, and the environment sets bounds."""
     application("md-pnetcdf")
     words = ";".join(["codec=trz", *(f"{name}: bound=abs={bound}"
                                      for name, bound in bounds.items())])

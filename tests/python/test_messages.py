@@ -1,4 +1,4 @@
-"""tests/golden/messages.txt holds every error message of the sources, for readers of a change."""
+"""tests/golden/messages.txt has every error message of the sources, so that diffs show changes."""
 
 import subprocess
 import sys

@@ -1,7 +1,7 @@
 """Every kind of file that Tailrace writes, read by the programs and libraries of netCDF-4.
 
-Each kind is made of known values and read by ncdump, nccopy, ncks, netCDF4-python and xarray; then
-netCDF4-python adds a variable, records and attributes to it, and everything is read once more.
+Each kind has known values, which ncdump, nccopy, ncks, netCDF4-python and xarray read. Then
+netCDF4-python adds a variable, records and attributes, and everything is read again.
 """
 
 import shutil
@@ -55,7 +55,7 @@ def write_netcdf(path, form):
 
 
 def write_hdf5(path):
-    """No dimension scales, no link order; an attribute that netCDF-C cannot open."""
+    """Write no dimension scales, no link order, and an attribute that netCDF-C cannot open."""
     with h5py.File(path, "w") as file:
         file.create_dataset("temp", data=VALUES, maxshape=(None, LAT, LON), chunks=(1, LAT, LON))
         file["time"], file["lat"] = HOURS, DEGREES
@@ -103,7 +103,7 @@ def append_by_netcdf4(path):
         if file.dimensions[names[0]].isunlimited():
             file["temp"][TIME + 1] = np.ones(file["temp"].shape[1:])
             if "time" in file.variables and file["time"].dimensions == ("time",):
-                file["time"][TIME:] = [36, 42]  # No xarray takes a fill value for a time.
+                file["time"][TIME:] = [36, 42]  # xarray does not accept fill values in time.
     with netCDF4.Dataset(path) as file:
         assert file.history == "appended" and file["temp"].more == 7
         assert (file["added"][:] == 2.5).all()
@@ -173,7 +173,7 @@ def test_plain_hdf5_becomes_netcdf(tmp_path, ranks):
         np.testing.assert_array_equal(more["square"][:].ravel(), np.arange(LON * LON))
     append_by_netcdf4(target)
     check_by_tools(target, False, tmp_path)
-    with netCDF4.Dataset(target, "a") as file:  # Groups have link order, too.
+    with netCDF4.Dataset(target, "a") as file:  # Groups also track link order.
         file["more"].createVariable("late", "i2", ("dim_40",))[:] = 1
     check_values(target)
 

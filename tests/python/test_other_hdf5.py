@@ -1,6 +1,6 @@
-"""Programs that bring their own HDF5, whose symbols take precedence over ours.
+"""Programs with their own HDF5, whose symbols take precedence over ours.
 
-The other HDF5 is a few lines of C. It comes first in the process, like a library without symbol
+The other HDF5 is a few lines of C. It is first in the process, like a library without symbol
 versions to which a program is linked.
 """
 
@@ -27,7 +27,7 @@ SOME_FUNCTIONS = "long H5FDregister(const void* driver) { (void)driver; return -
 
 @pytest.fixture(params=["another version", "some functions"])
 def other(request, tmp_path):
-    """A library libhdf5.so, and what is to be said of it."""
+    """Build a library libhdf5.so; return it with the expected message."""
     source = ANOTHER_VERSION if request.param == "another version" else SOME_FUNCTIONS
     (tmp_path / "other.c").write_text(source)
     library = tmp_path / "libhdf5.so"

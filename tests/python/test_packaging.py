@@ -1,6 +1,6 @@
-"""The recipes of packaging/ agree with CMake: version, options, dependencies.
+"""Recipes of packaging/ agree with CMake: version, options, dependencies.
 
-scripts/check-packages runs the packagers' own tools on them. Here only values are compared that
+scripts/check-packages runs the packagers' own tools on them. These tests only compare values that
 could diverge unnoticed. Spack's recipe runs with directives that record their arguments.
 """
 
@@ -24,7 +24,7 @@ VERSION = re.search(r"^project\(tailrace VERSION ([\d.]+)",
 CMAKE = "\n".join(path.read_text() for path in
                   [ROOT / "CMakeLists.txt", *sorted((ROOT / "cmake").glob("*.cmake"))])
 
-#: Debian's package, and what Spack, conda-forge and EasyBuild call it.
+#: Names of Debian's packages in Spack, conda-forge and EasyBuild.
 NAMES = {
     "libdeflate-dev": ("libdeflate", "libdeflate", "libdeflate"),
     "libzstd-dev": ("zstd", "zstd", "zstd"),
@@ -37,7 +37,7 @@ NAMES = {
 }
 
 
-#: The Python packages' folders.
+#: Folders of the Python packages.
 PYTHON = [ROOT, ROOT / "python" / "filters"]
 
 
@@ -52,7 +52,7 @@ def easyconfig():
 
 
 def spack_recipe():
-    """The recipe's information for Spack: {directive: [(arguments, keywords)]}, and its class."""
+    """Run Spack's recipe; return {directive: [(arguments, keywords)]}, and its class."""
     told = {}
 
     def directive(name):
@@ -94,7 +94,7 @@ def spack_arguments(recipe):
 
 
 def easyconfig_values():
-    """The easyconfig's assignments whose values are written out."""
+    """Return the easyconfig's assignments of literal values."""
     values = {}
     for statement in ast.parse(easyconfig().read_text()).body:
         if isinstance(statement, ast.Assign):
@@ -125,7 +125,7 @@ def test_versions_are_one():
 
 
 def test_options_are_cmakes():
-    """Each option that a recipe sets is one of CMake's; none of the library's own is left out."""
+    """Recipes set only options of CMake, and all of the library's own options."""
     known = set(re.findall(r"(?:option\(|set\()(TAILRACE_\w+|BUILD_SHARED_LIBS)\b", CMAKE))
     known |= {"HDF5_ROOT", "CMAKE_INSTALL_PREFIX"}
     _, recipe = spack_recipe()
@@ -163,7 +163,7 @@ def test_what_is_needed_is_named_by_all():
             assert name in recipe, debian
         for path in CONTAINERS:
             assert f" {debian} " in path.read_text().replace("\n", " "), path
-    # A parallel HDF5 is refused by CMake; each recipe asks for the other one.
+    # CMake refuses a parallel HDF5, so each recipe requests a serial one.
     assert "~mpi" in next(words[0] for words, _ in told["depends_on"] if "hdf5" in words[0])
     assert "- hdf5 * nompi_*" in CONDA.read_text()
     assert next(entry[2] for entry in values["dependencies"] if entry[0] == "HDF5") == "-serial"
@@ -176,7 +176,7 @@ def test_headers_that_recipes_look_for_are_there(path):
 
 
 def test_install_page_names_what_the_set_up_installs():
-    """docs/install.md, docs/python.md, both containers: no package that scripts/setup has not."""
+    """docs/install.md, docs/python.md and both containers only use packages of scripts/setup."""
     setup = " ".join(re.findall(r"^ *packages\+?=\((.*?)\)",
                                 (ROOT / "scripts" / "setup").read_text(),
                                 re.DOTALL | re.MULTILINE)).split()
@@ -193,8 +193,7 @@ def test_install_page_names_what_the_set_up_installs():
 
 
 def test_what_is_followed_of_the_install_page():
-    """scripts/check-install takes its commands from docs/install.md: all of the first block, and
-    the whole module file."""
+    """scripts/check-install uses the first block of docs/install.md, and its module file."""
     done = subprocess.run([ROOT / "scripts" / "check-install", "show"], capture_output=True,
                           text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -209,7 +208,7 @@ def test_what_is_followed_of_the_install_page():
 
 
 def test_parts_of_the_full_run():
-    """The head of scripts/ci-full names its parts; each of them is run."""
+    """The head comment of scripts/ci-full names all parts that it runs."""
     text = (ROOT / "scripts" / "ci-full").read_text()
     parts = " ".join(re.findall(r'^all_parts\+?="(.*)"', text, re.MULTILINE)).split()
     head = re.search(r"only these:(.*?)\.", text, re.DOTALL)[1].replace("#", "").split()
@@ -220,14 +219,14 @@ def test_parts_of_the_full_run():
 
 @pytest.mark.parametrize("folder", PYTHON, ids=lambda folder: folder.name)
 def test_metadata_of_wheels(folder):
-    """The licence is an SPDX expression, its files are there, and no address is made up."""
+    """The licence is an SPDX expression, its files exist, and URLs are omitted."""
     project = pyproject(folder)["project"]
     assert project["license"] == "BSD-3-Clause"
     assert not any(line.startswith("License ::") for line in project["classifiers"])
     for name in [*project["license-files"], project["readme"]]:
         assert (folder / name).read_text().strip(), name
     assert "urls" not in project
-    # Links of a page that stands alone lead nowhere but outside.
+    # The page is published alone, so that all links must be absolute.
     links = re.findall(r"\]\(([^)]+)\)", (folder / project["readme"]).read_text())
     assert [link for link in links if "://" not in link] == []
 
@@ -262,7 +261,7 @@ def test_the_engine_shows_what_plugins_look_up():
         n_read += 1
         names = {name.decode() for name in
                  re.findall(rb"\0(H5[A-Z]?[a-z]\w+|H5\w+_g)(?=\0)", content)}
-        own = ("H5Pset_zfp", "H5az", "H5_lib")  # functions of the plug-in, constants that it has
+        own = ("H5Pset_zfp", "H5az", "H5_lib")  # functions and constants of the plug-in
         asked = {name for name in names if not name.startswith(own)}
         assert asked <= shown, f"{plugin.name}: {sorted(asked - shown)}"
     assert n_read >= 8

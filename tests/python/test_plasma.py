@@ -1,4 +1,4 @@
-"""The application plasma: its own checks on several rank counts, its outputs, and its physics.
+"""Application plasma: its own checks on several rank counts, its outputs, and its physics.
 
 Growth rates are compared with roots of the dispersion relations that NumPy finds. The charge in the
 file is compared with that of its electrons and of its electric field.
@@ -35,7 +35,7 @@ def test_conserves_and_grows(problem, alone):
     assert abs(found["drift of the energy"]) < {"weibel": 5e-3, "two-stream": 2e-2}[problem]
     assert abs(found["growth rate / linear theory - 1"]) < 0.05
     kind = {"weibel": "magnetic", "two-stream": "electric"}[problem]
-    assert found[f"largest_{kind}_energy"] > 0.05  # in units of the beams': saturated
+    assert found[f"largest_{kind}_energy"] > 0.05  # saturated, in units of the beams' energy
 
 
 @pytest.mark.parametrize("ranks", [2, 3, 4])
@@ -51,13 +51,13 @@ def test_the_same_bits_wherever_the_current_is_summed(alone, tmp_path):
 
 
 def growth_of(problem, mode, beam):
-    """The fastest growth among the roots of the dispersion relation, in a box of 12.8 c/omega_p."""
+    """Return the fastest growth of the dispersion relation's roots, in a box of 12.8 c/omega_p."""
     k = 2 * np.pi * mode / 12.8
     gamma = np.sqrt(1 + beam**2)
     v = beam / gamma
-    if problem == "weibel":  # in s, the rate
+    if problem == "weibel":  # polynomial in s, the rate
         return np.roots([1, 0, k**2 + gamma**-3, 0, -((v * k) ** 2) / gamma]).real.max()
-    forth, back = np.poly1d([1, -k * v]) ** 2, np.poly1d([1, k * v]) ** 2  # in the frequency
+    forth, back = np.poly1d([1, -k * v]) ** 2, np.poly1d([1, k * v]) ** 2  # polynomials
     return (2 * forth * back - gamma**-3 * (forth + back)).roots.imag.max()
 
 
@@ -83,7 +83,7 @@ def test_compares_growth_only_where_theory_holds(options, tmp_path):
 
 
 def test_a_wave_that_is_stable_does_not_grow(tmp_path):
-    """Two-stream: too short a wave. Theory gives 0, and the beams go on as they are."""
+    """A short two-stream wave does not grow: theory gives 0, and the beams do not change."""
     report = run("plasma", tmp_path, "--ny", 4, "--problem", "two-stream", "--mode", 10, "--beam",
                  0.6, "--thermal", 0, "--steps", 100)
     assert report["facts"]["growth_rate_theory"] == growth_of("two-stream", 10, 0.6) == 0
@@ -106,7 +106,7 @@ def test_outputs(output, ranks, tmp_path):
 
 
 def shares(position, n_nodes):
-    """Nodes and weights of quadratic splines, three for each position, in cells."""
+    """Return nodes and weights of quadratic splines, three for each position, in cells."""
     nearest = np.floor(position + 0.5)
     d = position - nearest
     weights = [(0.5 - d) ** 2 / 2, 0.75 - d**2, (0.5 + d) ** 2 / 2]
@@ -122,7 +122,7 @@ def test_charge_of_the_file(tmp_path):
     for row, of_row in shares(file["y"].astype("f8") / width, 20):
         for column, of_column in shares(file["x"].astype("f8") / width, 48):
             np.subtract.at(rho, (row, column), file["weight"] * of_row * of_column)
-    assert np.abs(rho).max() > 0.05  # there is something to see
+    assert np.abs(rho).max() > 0.05  # the comparison is not trivial
     assert np.allclose(file["rho"], rho, atol=1e-4)
     ex, ey = file["ex"].astype("f8"), file["ey"].astype("f8")
     divergence = (ex - np.roll(ex, 1, axis=1) + ey - np.roll(ey, 1, axis=0)) / width

@@ -1,4 +1,4 @@
-"""The pictures of bench/plot_*.py, drawn of the committed CSVs: words in legends, all in frames."""
+"""Plots of bench/plot_*.py from the committed CSVs: legends have readable names, texts fit."""
 
 import importlib
 import runpy
@@ -29,7 +29,7 @@ CASES = [(name, words) for name, cases in PICTURES.items() for words in cases]
 
 
 def draw(monkeypatch, name, words, output):
-    """@returns the figure that the script has drawn."""
+    """Run a plotting script. @returns its figure."""
     plt.close("all")
     words = [str(RESULTS / word) if word.endswith(".csv") else word for word in words]
     monkeypatch.setattr(sys, "argv", [name, *words, "-o", str(output)])
@@ -79,7 +79,7 @@ def test_every_script_is_drawn():
 
 
 def test_picture_of_a_simulation(monkeypatch, tmp_path):
-    """plot_cosmo.py on steps of the form that examples/cosmo writes, an empty cell among them."""
+    """plot_cosmo.py draws steps like those of examples/cosmo, including an empty cell."""
     path = tmp_path / "cosmo.h5"
     with h5py.File(path, "w") as file:
         for step in range(3):
@@ -98,7 +98,7 @@ def test_picture_of_a_simulation(monkeypatch, tmp_path):
 
 
 def test_every_method_has_words(monkeypatch):
-    """Includes plots of CSVs that are not committed."""
+    """Every method has a readable name, also in plots of CSVs that are not committed."""
     find_bench_modules(monkeypatch)
     plot = importlib.import_module("plot_transparent")
     transparent = importlib.import_module("transparent")
@@ -110,7 +110,7 @@ def test_every_method_has_words(monkeypatch):
 
 
 def test_the_pages_picture_of_codecs(monkeypatch, tmp_path):
-    """docs/trz-codecs.png is what the script makes of the CSV, but for what fonts differ in."""
+    """docs/trz-codecs.png equals the script's plot of the CSV, except for differences of fonts."""
     draw(monkeypatch, "plot_codecs.py", ["trz_codecs.csv"], tmp_path / "made.png")
     made, shown = (matplotlib.image.imread(path) for path in
                    (tmp_path / "made.png", ROOT / "docs" / "trz-codecs.png"))

@@ -1,9 +1,7 @@
-"""Programs on the PnetCDF API: unmodified with our library preloaded, under the real library's
-name, and relinked. They print the same as with the real library; stock readers read what they
-leave.
+"""Programs on the PnetCDF API: with our library preloaded, under the real library's name, relinked.
 
-The programs are tests/pnetcdf/*.c, built twice (tests/CMakeLists.txt); PnetCDF's own utilities are
-the programs that others have written.
+They print the same as with the real library, and stock readers read their files. The programs are
+tests/pnetcdf/*.c, built twice (tests/CMakeLists.txt), and PnetCDF's own utilities.
 """
 
 import json
@@ -31,9 +29,9 @@ def built(*parts):
 
 
 def run(words, ranks=1, code=0, mode="relinked", on_one_node=False, **more):
-    """Run a program with our library preloaded, found by name, linked in, or "real": without."""
+    """Run a program with our library preloaded, found by name, linked, or without it ("real")."""
     environment = {**ENVIRONMENT, **more}
-    # Between nodes the real library's MPI-IO waits for ever, or errs, on file systems of FUSE.
+    # On FUSE file systems, the real library's MPI-IO hangs or fails between nodes.
     start = launcher_on_this_node() if mode == "real" or on_one_node else launcher()
     words = [start, "-n", str(ranks), *map(str, words)]
     library = str(built("lib", "libtailrace_pnetcdf.so"))
@@ -48,7 +46,7 @@ def run(words, ranks=1, code=0, mode="relinked", on_one_node=False, **more):
 
 
 def test_every_function_of_the_header_is_there():
-    """Served or refused by name, but never the real library's behind our back."""
+    """Each function is served or refused by our library, so that none reaches the real one."""
     library = built("lib", "libtailrace_pnetcdf.so")
     cache = (program_folder() / "CMakeCache.txt").read_text()
     folder = re.search(r"TAILRACE_PNETCDF_INCLUDE_DIR:PATH=(.*)", cache)[1]
@@ -60,7 +58,7 @@ def test_every_function_of_the_header_is_there():
     assert len(declared) > 800
     assert declared - defined == set()
     own = {"ncmpi_comp_reg", "tailrace_pnetcdf_error"}
-    assert defined - declared == own  # and nothing of the engine is visible
+    assert defined - declared == own  # symbols of the engine are hidden
 
 
 def program_folder():
@@ -122,7 +120,7 @@ def assert_same_values(ours, real):
             assert own == variable.ncattrs()
             a[name].set_auto_maskandscale(False)
             variable.set_auto_maskandscale(False)
-            # Where nothing was written, the real library leaves what the disk held.
+            # The real library leaves random bytes in unwritten elements.
             written = slice(0, {"a": 5, "time": 5, "late": 7}.get(name))
             np.testing.assert_array_equal(a[name][written], variable[written], err_msg=name)
 
@@ -149,7 +147,7 @@ def test_files_that_are_left_open_are_closed_by_mpi_finalize(how, ranks, tmp_pat
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_files_that_mpi_finalize_cannot_close_are_not_called_closed(ranks, tmp_path):
-    """Beyond `ulimit -f`: said, and no silent end by SIGXFSZ."""
+    """Files that `ulimit -f` keeps from being closed are reported, and SIGXFSZ kills no rank."""
     done = run([built("bin", "pnetcdf", "left_open_relinked"), f"{tmp_path}/", "limited"], ranks)
     assert "closed by MPI_Finalize" not in done.stderr
     for name in ["first", "second", "defining", *(f"own{rank}" for rank in range(ranks))]:
@@ -162,7 +160,7 @@ def test_files_that_mpi_finalize_cannot_close_are_not_called_closed(ranks, tmp_p
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["relinked", "preloaded"])
 def test_a_limit_on_file_sizes_is_an_error_of_the_sync(mode, ranks, tmp_path):
-    """`ulimit -f` within the program: one error on every rank, and what was synced stays."""
+    """`ulimit -f` within the program: one error on every rank, and synced data stay."""
     name = "limited_size" + ("_relinked" if mode == "relinked" else "")
     file = tmp_path / "run.nc"
     done = run([built("bin", "pnetcdf", name), file], ranks, mode=mode,
@@ -197,10 +195,10 @@ def test_a_program_that_ends_without_mpi_finalize_is_told_what_is_lost(tmp_path)
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_program_on_netcdf_c(ranks, tmp_path):
-    """Through a library of others: netCDF-C, where it is there in its build for PnetCDF."""
+    """A program uses PnetCDF through netCDF-C, if a netCDF-C with PnetCDF is installed."""
     through = built("bin", "pnetcdf", "through_netcdf")
     plain = run([through, tmp_path / "real.nc"], ranks, mode="real")
-    # netCDF-C looks at what kind of file it opens by MPI-IO of its own.
+    # netCDF-C detects the kind of a file through its own MPI-IO.
     ours = run([through, tmp_path / "ours.nc"], ranks, mode="preloaded", on_one_node=True)
     assert "3 records" in ours.stdout
     assert ours.stdout == plain.stdout
@@ -219,13 +217,13 @@ def test_stock_readers(tmp_path):
         assert nc.data_model == "NETCDF4"
         for name in h5:
             if h5[name].ndim == 2:
-                small = h5[name].size * h5[name].dtype.itemsize < 2616  # Than the index of a chunk.
+                small = h5[name].size * h5[name].dtype.itemsize < 2616  # Size of a chunk's index.
                 assert h5[name].compression == (None if small else "gzip"), name
                 assert h5[name].shape == (12, 10)
 
 
 def test_what_was_never_put_is_no_readers_memory(tmp_path):
-    """Covers files without fill mode, which is the default of programs."""
+    """Values that were never put are fill values, also without fill mode, the default."""
     file = tmp_path / "never.nc"
     run([built("bin", "pnetcdf", "definitions_relinked"), file], 2)
     n_never = 0
@@ -241,7 +239,7 @@ def test_what_was_never_put_is_no_readers_memory(tmp_path):
 
 @pytest.mark.full
 def test_settings(tmp_path):
-    """Options by glob, from a file; a bound that holds; one codec for the rest."""
+    """Options by glob, from a file: a bound for some variables, and one codec for the rest."""
     settings = tmp_path / "settings"
     settings.write_text("# of the test\ncodec=deflate,level=6\npart_*: codec=trz,bound=abs=0.5\n")
     exact, lossy = tmp_path / "exact.nc", tmp_path / "lossy.nc"
@@ -275,7 +273,7 @@ def test_settings(tmp_path):
 @pytest.mark.parametrize("attributes", [
     None, *(pytest.param(name, marks=pytest.mark.full) for name in ("off", "one", "all"))])
 def test_attributes_that_say_how_values_are_stored(attributes, tmp_path):
-    """One of the file for all that is exact, or each variable's own; never seen by the program."""
+    """The file has an attribute for all exact variables, or each has its own; programs see none."""
     exact, lossy = tmp_path / "exact.nc", tmp_path / "lossy.nc"
     forms = built("bin", "pnetcdf", "access_forms_relinked")
     options = "part_*: codec=trz,bound=abs=0.5"
@@ -303,7 +301,7 @@ def test_attributes_that_say_how_values_are_stored(attributes, tmp_path):
         assert fields[name]["bound_mode"] == ("abs" if told and name in bounded else "none")
         assert fields[name]["tailrace_version"] == (json.loads(note)["version"] if note else
                                                     fields[name]["tailrace_version"])
-    # Reading compares with what is known: exactly, or within the bound.
+    # verify compares exactly, or within the recorded bound.
     done = tailrace("verify", exact, lossy, code=1 if attributes == "off" else 0)
     assert ("records no error bound" in done.stdout) == (attributes == "off")
     tailrace("verify", exact, lossy, "--field", "/part_*:bound=abs=0.5")
@@ -366,7 +364,7 @@ def test_classic_file_without_the_real_library(tmp_path):
 
 
 def test_what_is_not_served_says_so(tmp_path):
-    """Once by name on stderr, and with an error code: never the real library with our numbers."""
+    """stderr names the function once, and an error code is returned; the real one is not called."""
     done = run([built("bin", "pnetcdf", "open_any_relinked"), tmp_path / "new.nc", "new"], 1)
     assert done.stdout.count("NC_ENOTSUPPORT") == 2
     assert done.stderr.count("ncmpi_inq_varoffset is not supported") == 1
@@ -375,7 +373,7 @@ def test_what_is_not_served_says_so(tmp_path):
 
 
 def test_file_of_netcdf4_python(tmp_path):
-    """Groups, strings and filters that others wrote: the root group is there, text is text."""
+    """Files with groups, strings and filters: programs see the root group, and text as text."""
     path = tmp_path / "python.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("x", 3)

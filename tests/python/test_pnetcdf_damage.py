@@ -1,4 +1,4 @@
-"""The PnetCDF library with damaged files and misspelt settings: said, and nothing else lost."""
+"""PnetCDF library with damaged files and misspelt settings: it reports them and loses no more."""
 
 import h5py
 

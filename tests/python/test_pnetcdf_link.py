@@ -1,5 +1,7 @@
-"""Programs that are linked to lib/tailrace/pnetcdf in the place of PnetCDF: C, Fortran 77 and 90,
-C++, by the archive and by the shared library. Nothing of the real library is in the process.
+"""Programs that are linked to lib/tailrace/pnetcdf instead of PnetCDF.
+
+They are in C, Fortran 77 and 90, and C++, with the archive and with the shared library. The process
+does not load the real library.
 """
 
 import os
@@ -27,7 +29,7 @@ def folder():
 
 
 def flags(path, *words):
-    """pkg-config's answer for that folder."""
+    """Return pkg-config's output for this folder."""
     if shutil.which("pkg-config") is None:
         pytest.skip("no pkg-config")
     return subprocess.run(
@@ -79,7 +81,7 @@ def test_programs_link_and_run(source, how, tmp_path):
     assert found == ([] if how == "archive" else ["libtailrace_pnetcdf.so"])
     for ranks in (1, 2, 4):
         values, expected = run(program, tmp_path / f"{ranks}.nc", ranks)
-        # Compilers may join a product and a sum into one rounding.
+        # Compilers may round a product and a sum only once.
         assert np.abs(values - expected).max() <= 1e-5
 
 
@@ -87,7 +89,7 @@ def test_programs_link_and_run(source, how, tmp_path):
     "access_errors", pytest.param("access_forms", marks=pytest.mark.full), "definitions",
     "filetypes", "records"])
 def test_programs_answer_as_with_the_real_library(name, tmp_path):
-    """The programs of test_pnetcdf.py, with the calls linked into the program."""
+    """Programs of test_pnetcdf.py, linked to our archive, print the same."""
     program = link(f"{name}.c", "archive", tmp_path / name)
     for ranks in (1, 2, 4):
         ours = run_program([program, tmp_path / "ours.nc"], ranks)
@@ -134,14 +136,14 @@ def test_nothing_but_the_calls_can_be_seen():
     needed = subprocess.run(["nm", "-u", calls], capture_output=True, text=True, check=True).stdout
     assert len(needed.splitlines()) > 500
     weak = {line.split()[-1] for line in needed.splitlines() if line.split()[:1] in (["w"], ["v"])}
-    assert weak <= {"__cxa_pure_virtual"}  # The compiler's own.
+    assert weak <= {"__cxa_pure_virtual"}  # A symbol of the compiler.
     shared = subprocess.run(["nm", "-D", "--defined-only", built("lib", "libtailrace_pnetcdf.so")],
                             capture_output=True, text=True, check=True).stdout
     assert names == {line.split()[-1] for line in shared.splitlines()}
 
 
 def test_wrappers_call_nothing_but_these():
-    """All of Fortran 77 and 90 is there, and needs of PnetCDF what we have."""
+    """The Fortran wrappers are complete, and call only functions that our library has."""
     wrappers = folder() / "libtailrace_pnetcdf_wrappers.a"
     if not wrappers.exists():
         pytest.skip("no wrappers")
@@ -157,7 +159,7 @@ def test_wrappers_call_nothing_but_these():
     assert sum(name.startswith("nfmpi_") for name in defined) > 400
     assert sum(name.startswith("__pnetcdf_MOD_nf90mpi_") for name in defined) > 500
     assert not any(name.startswith("ncmpi_") for name in defined)
-    # Every function that the include file declares.
+    # All functions that the include file declares exist.
     include = re.search(r"-I(\S+)", " ".join(
         word for word in flags(folder(), "--cflags", "--keep-system-cflags")
         if os.path.exists(f"{word[2:]}/pnetcdf.inc")))
@@ -170,7 +172,7 @@ def test_wrappers_call_nothing_but_these():
 
 @pytest.mark.full
 def test_the_folder_is_installed_and_can_be_moved(tmp_path):
-    folder()  # Where it is not built there is nothing to install.
+    folder()  # Skips the test if the folder is not built.
     for component in ("dev", "Unspecified"):
         done = subprocess.run(["cmake", "--install", program_folder(), "--prefix",
                                tmp_path / "first", "--component", component], capture_output=True,
@@ -178,7 +180,7 @@ def test_the_folder_is_installed_and_can_be_moved(tmp_path):
         assert done.returncode == 0, done.stderr
     shutil.move(tmp_path / "first", tmp_path / "moved")
     (installed,) = (tmp_path / "moved").glob("lib*/**/tailrace/pnetcdf")
-    # Programs that look for PnetCDF do not find this one by accident.
+    # Programs that search PnetCDF do not find this library by accident.
     others = [path for path in (tmp_path / "moved").rglob("libpnetcdf.*")
               if installed not in path.parents]
     assert all(path.parent.name == "pnetcdf" for path in others)

@@ -1,5 +1,6 @@
-"""Names that hold terminal escapes, newlines, marks of direction or bytes that are not UTF-8: what
-is printed has the lines that it has with tame names, and no character that moves the cursor."""
+"""Names with terminal escapes, newlines, direction marks or bytes that are not UTF-8.
+
+Output has the same lines as with harmless names, and no character that moves the cursor."""
 
 import json
 import random
@@ -25,20 +26,20 @@ FORBIDDEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 def nasty_names(seed, n):
-    """Names of a group, of datasets and attributes, bytes without '/' and NUL: all pieces dealt."""
+    """Return n names, as bytes without '/' and NUL, which together contain all pieces."""
     pieces = [piece.replace("/", "|").encode() for piece in NASTY] + BAD_BYTES
     random.Random(seed).shuffle(pieces)
     return [b"%d" % i + b"".join(pieces[i::n]) for i in range(n)]
 
 
 def tame(name):
-    """A harmless name of the displayed length, so that lines break in the same places."""
+    """Return a harmless name of the displayed length, so that lines break in the same places."""
     shown = printable(name.decode("utf-8", "surrogateescape"))
     return re.sub("[^0-9a-z. ]", "x", shown.encode("ascii", "replace").decode()).encode()
 
 
 def write(path, names, extra=b""):
-    """A group, fields in it, one with an unknown guard, attributes, units."""
+    """Write a group with fields, one of which has an unknown guard, attributes, and units."""
     group, exact, *fields = names
     with h5py.File(path, "w") as file:
         inside = file.create_group(group)
@@ -59,7 +60,7 @@ def write(path, names, extra=b""):
 
 
 def verbs(folder, names, extra, file_name):
-    """The output of each verb for files with such names, by verb."""
+    """Return the output of each verb for files with such names."""
     folder.mkdir()
     one = write(bytes(folder) + b"/1" + file_name, names, extra)
     two = write(bytes(folder) + b"/2" + file_name, names, extra)
@@ -131,7 +132,7 @@ def test_verbs_print_names_as_visible_lines(seed, tmp_path):
 
 
 def test_columns_count_what_is_shown(tmp_path):
-    """A cell that is escaped is as wide as it is shown: what follows it is aligned."""
+    """An escaped cell has its displayed width, so that the next columns are aligned."""
     path = tmp_path / "columns.h5"
     with h5py.File(path, "w") as file:
         for name in (b"plain", b"a\n\x1b\xff" + "ä\u202e".encode()):
@@ -143,7 +144,7 @@ def test_columns_count_what_is_shown(tmp_path):
 
 
 def test_both_rooms_have_one_rule(tmp_path):
-    """The engine's texts and the package's are escaped alike, character by character."""
+    """Engine and package escape texts equally, character by character."""
     codes = [*range(1, 0x300), *range(0x600, 0x680), *range(0x2000, 0x2100), 0xFEFF, 0x1F600]
     name = "".join(chr(code) for code in codes if chr(code) != "/").encode() + b"".join(BAD_BYTES)
     path = tmp_path / "rule.h5"
@@ -192,7 +193,7 @@ def test_errors_in_python_are_visible_lines(tmp_path):
 
 
 def test_remarks_on_bounds_are_visible_lines(tmp_path):
-    """Warnings of wide bounds, by a file that is closed and by check() of one that was written."""
+    """Closing a file and check() of a written one print warnings about wide bounds on own lines."""
     path, copy = str(tmp_path / "a\x1b[2J.h5"), str(tmp_path / "b.h5")
     name = "v\u202eb"  # Tailrace itself refuses names with control characters.
     values = np.exp(np.linspace(0, 20, 4000)).astype("f4")

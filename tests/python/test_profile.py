@@ -83,7 +83,7 @@ def test_says_why_a_profile_is_stale(tmp_path):
 
 def test_the_built_in_profile_can_be_shown():
     text = tailrace("profile", "--show", "built-in").stdout
-    assert "nobody has measured" in text and "trz,preset=fast" in text
+    assert "not measured" in text and "trz,preset=fast" in text
 
 
 @pytest.mark.parametrize("ending,begins", [("png", b"\x89PNG"), ("svg", b"<?xml")])
@@ -131,8 +131,8 @@ REFUSALS = [
     (["--largest", "lots"], 2, "--largest"),
     (["--largest", "7"], 2, "at least 4096"),
     (["--codecs", "no_such_codec"], 2, "no_such_codec"),
-    (["--codecs", "preset=fast"], 2, "follows no codec"),
-    (["--codecs", "id=31999"], 2, "none of them is installed"),
+    (["--codecs", "preset=fast"], 2, "must follow the name of a codec"),
+    (["--codecs", "id=31999"], 2, "none of the codecs is installed"),
     (["--dir", "/no_such_folder"], 2, "/no_such_folder"),
     (["--dir", "/proc"], None, "/proc"),
     (["--input", "/no_such_file.h5"], 2, "/no_such_file.h5"),
@@ -144,8 +144,8 @@ REFUSALS = [
     (["--show", "OTHER"], 2, "tailrace_profile"),
 ]
 
-# On two ranks one of each kind: refused by words, by a file that one rank reads, by storage. Each
-# costs a second and a half there, since the launcher takes its time after a failure.
+# One refusal of each kind runs on two ranks: arguments, a file that one rank reads, storage. Each
+# takes 1.5 s there, because the launcher is slow after a failure.
 ON_TWO_RANKS = ["--time 0", "--codecs id=31999", "--dir /proc", "--input /no_such_file.h5", "-o /",
                 "--show BAD"]
 REFUSED = [(1, *refusal) for refusal in REFUSALS] + [

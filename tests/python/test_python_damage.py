@@ -1,4 +1,4 @@
-"""Files with parts that cannot be read, or stored: nothing else of them is lost, and it is said."""
+"""Files with parts that cannot be read or stored: these are reported, and nothing else is lost."""
 
 import pathlib
 
@@ -60,7 +60,7 @@ def test_misspelt_options_are_named(tmp_path):
 
 
 def test_a_file_open_many_times_gives_its_texts(tmp_path):
-    """HDF5 follows what it kept of a handle that is closed; netCDF4's own crashes on this, too."""
+    """HDF5 uses cached pointers to closed handles here, on which netCDF4 crashes, too."""
     path = tmp_path / "texts.nc"
     texts = [f"row {i}" for i in range(16)]
     with tailrace.open(path, "w") as file:

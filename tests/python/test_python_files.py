@@ -1,4 +1,4 @@
-"""tailrace.open: what is written is what netCDF4, h5py and tailrace itself read."""
+"""tailrace.open: netCDF4, h5py and tailrace itself read the written values."""
 
 import concurrent.futures
 import gc
@@ -31,7 +31,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def written(path):
-    """A file with most of what a file can hold."""
+    """Write a file with most features of files."""
     with tailrace.open(path, "w") as file:
         file.attrs["title"] = "Waves"
         file.create_dimension("t")
@@ -96,7 +96,7 @@ def test_appending_along_an_unlimited_dimension(written):
         file["u"][22] = FIELD[2]
         file["t"][20:] = [20.0, 21.0, 22.0]
         assert file["u"].shape == (23, 24, 32)
-        assert np.abs(file["u"][20:] - FIELD[:3]).max() <= BOUND  # Staged, or flushed: the same.
+        assert np.abs(file["u"][20:] - FIELD[:3]).max() <= BOUND  # Also for staged values.
         file.attrs["history"] = "longer"
     with netCDF4.Dataset(written) as file:
         assert file["u"].shape == (23, 24, 32) and file.history == "longer"
@@ -126,7 +126,7 @@ def test_positions_beyond_the_end_grow_a_dimension_as_slices_do(path):
 
 
 def test_a_variable_that_is_shorter_than_its_dimension_reads_as_fill_beyond(path):
-    """The netCDF library leaves datasets shorter than the dimension that they share."""
+    """The netCDF library leaves some datasets shorter than their shared dimension."""
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("t", None)
         file.createDimension("x", 3)
@@ -159,7 +159,7 @@ def test_a_variable_that_is_shorter_than_its_dimension_reads_as_fill_beyond(path
 
 @pytest.mark.parametrize("filters", [{}, {"compression": "gzip"}], ids=["plain", "gzip"])
 def test_what_is_not_written_keeps_the_datasets_own_fill_value(tmp_path, filters):
-    """_FillValue may be another one; h5py and netCDF4 pad with HDF5's."""
+    """h5py and netCDF4 pad with HDF5's fill value, from which _FillValue may differ."""
     paths = [tmp_path / f"{name}.h5" for name in ("h5py", "netcdf4", "ours")]
     for path in paths:
         with h5py.File(path, "w", track_order=True) as file:
@@ -249,7 +249,7 @@ def test_verify_and_info(written, tmp_path):
         file.createVariable("u", "f4", ("t", "y", "x"))[:] = FIELD
         file.createVariable("n", "i2", ("y",))[:] = np.arange(24)
     told = []
-    # Two files of the same values, neither a copy of the other.
+    # Both files have the same values, but neither is a copy of the other.
     alike = tailrace.verify(original, written)
     assert not alike and len(alike) == 2 and all(each.kept for each in alike.values())
     assert not [each for each in alike.problems if '"/u": values' in each]
@@ -269,7 +269,7 @@ def test_verify_and_info(written, tmp_path):
 
 @pytest.mark.parametrize("codec", ["trz", "xor"])
 def test_a_file_that_is_read_stays_readable_while_others_are_written(tmp_path, codec):
-    """HDF5 can read it, too, through the filters that the command line and verify use."""
+    """HDF5 in the process can read it, too, through the filters of verify."""
     names = [tmp_path / name for name in ("read.nc", "written.nc")]
 
     def write(name):
@@ -288,7 +288,7 @@ def test_a_file_that_is_read_stays_readable_while_others_are_written(tmp_path, c
 
 
 def test_rows_of_a_file_whose_datasets_share_chunks(tmp_path):
-    """A file of concat --dedup, made of several files: values put in place change no others."""
+    """Writes to rows of a file of concat --dedup do not change other values."""
     for name, n in (("in0.h5", 40), ("in1.h5", 25)):
         with h5py.File(tmp_path / name, "w") as file:
             for variable in "abcd":
@@ -328,9 +328,9 @@ def test_relative_bounds_and_defaults(path):
     ("f4", -999.5, 0.3, "trz"), ("f8", 1e20, 0.3, "portable")])
 @pytest.mark.parametrize("name", ["_FillValue", "missing_value"])
 def test_a_value_that_means_none_is_kept(path, dtype, fill, bound, codec, name):
-    """Bit for bit, and no other value becomes it, whatever the type and the attribute's name."""
+    """Fill values of any type and attribute are kept bit for bit, and no value becomes one."""
     random = np.random.default_rng(3)
-    # Near the fill value, too, for what rounding could make of them.
+    # Some values are near the fill value, to which rounding could change them.
     least, most = (-1e6, 1e6) if dtype[0] == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     values = random.integers(-60, 60, 4000) * bound + (fill if abs(fill) < 2000 else 0)
     values = np.clip(values, least, most).astype(dtype)
@@ -546,10 +546,10 @@ DEFINED = {
     "plain": {},
     "deflated": {"codec": "deflate", "chunks": (1, 16)},
     "bounded": {"codec": "trz", "abs": BOUND},
-    "grid": {"dtype": "i4"},  # A scalar, as CF's grid mappings are: it has attributes alone.
+    "grid": {"dtype": "i4"},  # A scalar with attributes only, like CF's grid mappings.
     "label": {"dtype": str},
 }
-# Their codec, or the bound that the file records, comes from their first values.
+# Variables whose codec or recorded bound depends on their first values.
 WAITING = {"ranged": {"codec": "trz", "rel": BOUND}, "chosen": {"abs": BOUND}}
 
 
@@ -636,7 +636,7 @@ def test_a_dataset_that_cannot_be_computed_leaves_the_older_file(written, failur
     before = written.read_bytes()
     lazy = dask.map_blocks(fail, dask.zeros((8, 8), chunks=4), dtype="f8", meta=np.zeros((0, 0)))
     whole = {"v": (("y", "x"), np.ones((8, 8)))}
-    # On this thread, as Ctrl-C comes.
+    # The failure occurs on this thread, like Ctrl-C.
     with pytest.raises(failure, match="no such input"), dask_config.set(scheduler="synchronous"):
         tailrace.write_dataset(xarray.Dataset({**whole, "u": (("y", "x"), lazy)}), written)
     assert written.read_bytes() == before
@@ -644,12 +644,12 @@ def test_a_dataset_that_cannot_be_computed_leaves_the_older_file(written, failur
 
 
 def in_child(work):
-    """The exit code of a forked child that does `work`."""
+    """Return the exit code of a forked child that calls `work`."""
     child = os.fork()
     if child == 0:
         try:
             os._exit(int(work()))
-        except BaseException:  # noqa: BLE001 - nothing may come back into pytest from here.
+        except BaseException:  # noqa: BLE001 - the child must never return to pytest.
             os._exit(99)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
@@ -669,7 +669,7 @@ def test_a_forked_child_does_not_write_its_parents_file(path):
         return refused
 
     assert in_child(write_and_leave) == 3
-    # A child that ends as Python does runs the finalisers.
+    # A child that ends normally runs Python's finalisers.
     ended = subprocess.run([sys.executable, "-c", FORK_AND_END, str(path) + "2"],
                            capture_output=True, text=True, check=False,
                            env=python_package.package_environment())
@@ -710,7 +710,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     ended = subprocess.run([sys.executable, "-c", program, str(tmp_path / "full.nc")],
                            capture_output=True, text=True, check=False,
                            env=python_package.package_environment())
-    assert "full.nc was not closed by the program, and cannot be now" in ended.stderr
+    assert "full.nc, and closing it now failed" in ended.stderr
     assert ended.returncode == (3 if "exit" in dropped else 1)
     assert ended.stdout == "the end of others\n"
 
@@ -824,7 +824,7 @@ MISUSES = {
 
 @pytest.mark.parametrize("call, kind, words", MISUSES.values(), ids=MISUSES.keys())
 def test_misuse_is_refused_in_words(call, kind, words, tmp_path):
-    """No signatures of the engine's functions, no addresses; the file goes on."""
+    """Errors have no signatures or addresses of the engine, and the file stays usable."""
     path = tmp_path / "u.nc"
     with tailrace.open(path, "w") as file:
         file.create_variable("u", ("y", "x"), data=U)
@@ -838,7 +838,7 @@ def test_misuse_is_refused_in_words(call, kind, words, tmp_path):
 
 
 def test_netcdf4s_words_for_storage(tmp_path):
-    """createVariable's and create_dataset's keywords are served as such."""
+    """createVariable accepts the keywords of netCDF4's createVariable and h5py's create_dataset."""
     path = tmp_path / "u.nc"
     with tailrace.open(path, "w") as file:
         for name, keys in (("zlib", {"zlib": True, "complevel": 7, "chunksizes": (1, 4)}),
@@ -854,7 +854,7 @@ def test_netcdf4s_words_for_storage(tmp_path):
 
 
 def test_every_option_of_a_field_is_a_keyword():
-    """The table of options is the engine's own (docs/options.md is made of it)."""
+    """Compare the keywords with docs/options.md, which is generated from the engine's table."""
     from tailrace._encoding import OWN
     text = (ROOT / "docs" / "options.md").read_text()
     fields, codecs = text.partition("## Of a field")[2].split("## Of a codec")
@@ -862,7 +862,7 @@ def test_every_option_of_a_field_is_a_keyword():
              for name in re.findall(r"`([a-z-]+)=`", line.split("|")[1])}
     found |= {name for line in codecs.splitlines() if line.startswith("| `")
               for name in re.findall(r"`([a-z_]+)=`", line.split("|")[2])}
-    found -= {"chunk", "covered"}    # h5py's chunks=; for levels of plotfiles alone
+    found -= {"chunk", "covered"}    # called chunks= in Python; only for levels of plotfiles
     assert len(found) > 20 and found <= set(OWN), found - set(OWN)
 
 

@@ -1,4 +1,4 @@
-"""Indexing of tailrace's variables against NumPy's, on arrays in memory; no engine is needed."""
+"""Indexing of tailrace's variables compared with NumPy's, for arrays in memory, without engine."""
 
 import sys
 
@@ -54,8 +54,9 @@ def a_key(random, length, array_allowed):
 
 
 def keys(n_keys):
-    """Random arrays and keys with at most one array each. A key with an array has no integers,
-    because NumPy would move that axis."""
+    """Yield random arrays and keys with at most one array each.
+
+    A key with an array has no integers, because NumPy would move that axis."""
     random = np.random.default_rng(7)
     for _ in range(n_keys):
         shape = tuple(random.integers(0, 9, size=random.integers(0, 4)))

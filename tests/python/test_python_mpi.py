@@ -58,7 +58,7 @@ def test_ranks_write_and_read_one_file(ranks, tmp_path):
 
 
 def test_ranks_fail_together(tmp_path):
-    """Every rank gets the same exception, and the program goes on."""
+    """Every rank gets the same exception, and the program continues."""
     python_package.run(START.format(path=str(tmp_path / "file.nc")) + """
     def all_raise(kind, work):
         try:

@@ -14,7 +14,7 @@ FIELD = smooth((12, 16, 24))
 
 
 class Cells(html.parser.HTMLParser):
-    """Rows of the tables, and whether all tags are closed."""
+    """Parser that collects the rows of tables, and checks that all tags are closed."""
 
     def __init__(self):
         super().__init__()
@@ -53,7 +53,7 @@ def path(tmp_path):
         file.create_variable("u", ("time", "y", "x"), data=FIELD, rel=1e-3, codec="trz",
                              chunks=(4, 16, 24), attrs={"units": "<i>m"})
         file.create_variable("count", ("y",), data=np.arange(16, dtype="u2"))
-        file.create_variable("y", ("x",), data=np.arange(24.0))  # A dimension's name, elsewhere.
+        file.create_variable("y", ("x",), data=np.arange(24.0))  # Named like another dimension.
         file.create_variable("name", ("y",), data=np.array(["a"] * 16, object))
         file.create_variable("crs", (), data=np.int32(7))
         file.create_variable("g/w", ("y", "x"), data=FIELD[0], abs=0.5, codec="trz")
@@ -67,7 +67,7 @@ def test_a_variable_tells_its_sizes(path):
         u = file["u"]
         assert u.bound == "rel=0.001" and u.stored_bytes == stored
         assert u.ratio == FIELD.nbytes / stored
-        assert file["count"].bound == "" and file["count"].ratio == 1  # In one piece: it is small.
+        assert file["count"].bound == "" and file["count"].ratio == 1  # Small, so contiguous.
         assert file["name"].stored_bytes is None and file["name"].ratio is None
         assert file["y"].stored_bytes > 0
         page = shown(u)

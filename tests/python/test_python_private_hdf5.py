@@ -1,8 +1,8 @@
 """Three HDF5 libraries in one process: h5py's, netCDF4's and ours, on the same files.
 
-The wheels bring theirs; ours is the system's, or lies in the engine of a binary wheel, with which
-scripts/check-wheel runs these tests. Each case is a process of its own, since what is
-tested is who is loaded first, and whose functions a plug-in then calls.
+The wheels of h5py and netCDF4 have their own. Ours is the system's, or part of the engine in a
+binary wheel, with which scripts/check-wheel runs these tests. Each case is a separate process,
+because it depends on the first loaded library which functions a plug-in calls.
 """
 
 import itertools
@@ -72,8 +72,8 @@ def test_any_order_of_imports(order, tmp_path):
 @pytest.mark.parametrize("codec", ["zstd", "blosc", "blosc2", "bitshuffle", "lz4", "bzip2", "zfp",
                                    "sz3", "sperr"])
 def test_plugins_of_hdf5plugin(first, codec, tmp_path):
-    """The order of imports does not matter: hdf5plugin binds its plug-ins to h5py's HDF5, ours are
-    bound to ours."""
+    """The order of imports does not matter: hdf5plugin's plug-ins use h5py's HDF5, and ours use
+    ours."""
     bound = "abs=1e-3" if codec in ("zfp", "sz3", "sperr") else ""
     python_package.run(f"""
     import {first}
@@ -103,7 +103,7 @@ def test_plugins_of_hdf5plugin(first, codec, tmp_path):
 
 
 def test_our_filters_in_h5py_and_h5netcdf(tmp_path):
-    """Importing the package is all that others need to read trz and xor."""
+    """Importing the package suffices to read trz and xor with other packages."""
     pytest.importorskip("h5netcdf")
     python_package.run(f"""
     import tailrace, h5py, h5netcdf, numpy as np, xarray as xr

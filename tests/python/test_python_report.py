@@ -1,4 +1,4 @@
-"""report: the page says what verify() and NumPy say, and is loud where a bound is broken."""
+"""report: the page has the results of verify() and NumPy, and emphasizes violated bounds."""
 
 import base64
 import html.parser
@@ -21,7 +21,7 @@ EVIL = '<script>alert("x")</script>&$_$'
 
 
 class Checked(html.parser.HTMLParser):
-    """Tags that are opened are closed; texts, pictures and references are kept."""
+    """Parser that checks that tags are closed, and collects texts, pictures and references."""
 
     VOID = {"meta", "img", "br"}
 
@@ -48,7 +48,7 @@ class Checked(html.parser.HTMLParser):
 
 
 def read(path):
-    """The page, checked to be valid HTML without external resources."""
+    """Parse the page; check that it is valid HTML without external resources."""
     page = Checked()
     page.feed(path.read_text(encoding="utf-8"))
     page.close()
@@ -100,7 +100,7 @@ def test_the_page_says_what_the_files_hold(files, tmp_path):
     expected, _ = np.histogram(errors, histogram.edges)
     assert histogram.limit == one.absolute_bound and histogram.n_lost == 0
     assert histogram.counts.sum() == good.sum()
-    assert np.abs(histogram.counts - expected).sum() <= 4  # On edges, rounding decides.
+    assert np.abs(histogram.counts - expected).sum() <= 4  # Rounding matters on edges.
     at_middle = np.where(good[6], np.abs(decoded[6].astype("f8") - field[6]), np.nan)
     assert np.array_equal(one.drawn.error_map, at_middle, equal_nan=True)
     assert one.drawn.slice_text == "at z = 6" and one.drawn.map_dims == ("y", "x")
@@ -265,7 +265,7 @@ def test_arrays_files_and_mappings_go_together(files, tmp_path):
     with tailrace.open(small) as file:
         decoded = file["u"][...]
         assert tailrace.report({"u": field}, {"u": decoded}, page, figures=False, abs=0.1)["u"].kept
-        # An array alone is what the other side has of its shape.
+        # A single array is compared with the file's variable of its shape.
         made = tailrace.report(first, file["u"], page, figures=False, abs=0.1, only="u")
     assert list(made) == ["/u"] and made.ok
     with pytest.raises(ValueError, match="compared with 2 variables"):
@@ -310,7 +310,7 @@ def test_boxes_cover_everything_once_in_whole_chunks(shape, chunks):
 
 
 def test_memory_is_that_of_boxes(tmp_path, monkeypatch):
-    """Nothing reads more at a time than a box, the middle slice's cells or the spectra's box."""
+    """Each read is at most a box, the cells of the middle slice, or the box of the spectra."""
     shape = (16, 300, 700)
     field = smooth(shape)
     with tailrace.open(tmp_path / "a.nc", "w") as file:

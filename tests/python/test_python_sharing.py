@@ -1,4 +1,4 @@
-"""The attributes about required filters, and files that need none."""
+"""Attributes about required filters, and files that need no filter."""
 
 import logging
 import pathlib
@@ -17,7 +17,7 @@ NEED = "tailrace_readers_need"
 
 
 def write(path, **keywords):
-    """A file with everything that make_portable() copies, and its lossless original."""
+    """Write a file with everything that make_portable() copies, and its lossless original."""
     for target, how in ((path, keywords), (path.with_name("original.nc"), {})):
         with tailrace.open(target, "w") as file:
             file.attrs["title"] = "Winds"
@@ -107,7 +107,7 @@ def test_a_portable_file_keeps_what_it_says(keywords, loosen, tmp_path):
         assert (file["u"][0, 0] == -999).all()
     assert made.bytes_now == path.stat().st_size and f"{path}" in repr(made)
     if not loosen:
-        assert tailrace.make_portable(path).bytes_now == made.bytes_now  # Nothing to do any more.
+        assert tailrace.make_portable(path).bytes_now == made.bytes_now  # No further change.
 
 
 def test_another_file_may_take_it(tmp_path):

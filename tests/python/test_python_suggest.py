@@ -1,4 +1,4 @@
-"""suggest_bound: its numbers are those of what the package stores, of every kind of array."""
+"""suggest_bound: its numbers are those of stored arrays, for every kind of array."""
 
 import math
 import sys
@@ -16,7 +16,7 @@ FIELD = smooth((12, 40, 48))
 
 
 def shells(values, n_shells):
-    """The windowed spectrum by sums over all waves, one by one: slow and plain."""
+    """Return the windowed spectrum, computed by plain sums over all waves."""
     values = values.astype("f8") - values.mean(dtype="f8")
     for axis, n in enumerate(values.shape):
         along = [1] * values.ndim
@@ -129,7 +129,7 @@ def test_special_values_are_kept_and_left_out(where, tmp_path):
         data = opened.u
     table = tailrace.suggest_bound(data, rel=1e-3, **keywords)
     if where == "netCDF4":
-        assert np.ma.isMaskedArray(data[3]) and data.mask and data.scale  # Settings stay.
+        assert np.ma.isMaskedArray(data[3]) and data.mask and data.scale  # Settings are unchanged.
     if opened is not None:
         opened.close()
     row, = table
@@ -175,7 +175,7 @@ def test_a_bound_above_the_values_is_not_suggested():
     below = np.count_nonzero((np.abs(field) < table[0].absolute_bound) & (field != 0))
     assert table[0].below == below / np.count_nonzero(field) > 0.8
     field[:, 1:5] = FIELD[:, 1:5]
-    field[:, 0] = np.geomspace(1e6, 1e10, 48)  # Not one value, but a broad distribution.
+    field[:, 0] = np.geomspace(1e6, 1e10, 48)  # A broad distribution instead of a fill value.
     table = tailrace.suggest_bound(field)
     assert table.unnamed_fill is None and table.suggest() is None
     assert "smaller than the bound rel=1e-06" in str(table)
@@ -185,7 +185,7 @@ def test_a_bound_above_the_values_is_not_suggested():
 @pytest.mark.parametrize("fill", [None, -9.0])
 def test_large_arrays_are_judged_by_whole_chunks(fill):
     field = smooth((40, 60, 50))
-    field[5, 5, 5] = 30  # In the range, whether its chunk is chosen or not.
+    field[5, 5, 5] = 30  # The range includes it, even if its chunk is not sampled.
     if fill is not None:
         field[::3, ::3] = fill
     table = tailrace.suggest_bound(field, rel=1e-3, psnr=60, abs=1e-2, sample_bytes=50_000,
@@ -250,7 +250,7 @@ def test_values_whose_squares_are_no_numbers(factor):
     for row, other in zip(table, expected):
         assert row.max_error <= row.absolute_bound
         if factor in (1.7e308, 1e-310):
-            assert row.max_error == row.gradient_error == 0  # There trz keeps values exactly.
+            assert row.max_error == row.gradient_error == 0  # trz stores such values exactly.
             continue
         assert row.max_error > 0
         assert row.gradient_error == pytest.approx(other.gradient_error, rel=0.3)

@@ -22,7 +22,7 @@ def values_of(dtype, shape):
 
 
 def plain(n):
-    """Compound values of which every byte means something."""
+    """Return compound values without padding."""
     made = np.zeros(n, PAIR)
     made["id"], made["name"] = np.arange(n), [f"n{i}".encode() for i in range(n)]
     made["place"], made["inner"]["a"] = np.arange(3 * n).reshape(n, 3) / 7, np.arange(n) % 100

@@ -1,7 +1,7 @@
-"""The package as a user gets it: pip install, doctests, types, the notebooks.
+"""Python package as users install it: pip install, doctests, types, notebooks.
 
 The wheel is built with compiler and flags of the build under test. Its sources are joined in the
-same way (cmake/TailraceJoin.cmake), so that ccache knows its objects.
+same way (cmake/TailraceJoin.cmake), so that ccache finds its objects.
 """
 
 import base64
@@ -58,7 +58,7 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 @pytest.mark.full
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebooks(notebook):
-    """Every cell runs in a fresh kernel and says what is stored in the notebook."""
+    """Every cell runs in a new kernel, and has the output that the notebook stores."""
     for needed in ("nbclient", "ipykernel", "matplotlib", "iris_sample_data"):
         pytest.importorskip(needed)
     done = subprocess.run([sys.executable, str(ROOT / "scripts" / "run-notebooks"), str(notebook)],
@@ -68,7 +68,7 @@ def test_notebooks(notebook):
 
 
 def test_notebooks_are_stored_with_their_pictures():
-    """All cells have run, in order; none has failed; the pictures take little room."""
+    """All cells have run in order without failure, and the pictures are small."""
     n_pictures, picture_bytes = 0, 0
     for notebook in NOTEBOOKS:
         cells = [cell for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]
@@ -84,7 +84,7 @@ def test_notebooks_are_stored_with_their_pictures():
 
 
 def build_cache():
-    """Settings of the build under test."""
+    """Return the settings of the build under test."""
     cache = pathlib.Path(program()).resolve().parents[1] / "CMakeCache.txt"
     if not cache.exists():
         return {}
@@ -92,7 +92,7 @@ def build_cache():
 
 
 def build_flags():
-    """How the build under test was configured, where that matters to the compiler."""
+    """Return pip's options for the settings of the build under test that affect the compiler."""
     found = build_cache()
     names = ("TAILRACE_WERROR", "TAILRACE_DEFAULT_PLUGIN_PATH", "TAILRACE_MPI", "nanobind_DIR",
              "TAILRACE_JOIN_SOURCES", "TAILRACE_FLAGS_SET", "CMAKE_C_COMPILER",
@@ -105,8 +105,9 @@ def build_flags():
 
 
 def pip(python, *words, fails=False):
-    """pip as a user calls it: nothing of this test's environment but the package index. @returns
-    the environment; of what should fail, what it said."""
+    """Run pip like a user, in a clean environment that keeps only the package index.
+
+    @returns the environment, or the output if the command must fail."""
     clean = {key: value for key, value in os.environ.items()
              if not key.startswith(("PYTHON", "TAILRACE"))}
     # The build competes with tests of other workers. The total time limit of a test
@@ -173,8 +174,9 @@ def test_pip_install(tmp_path):
 
 @pytest.mark.full
 def test_pip_install_where_things_are_missing(tmp_path):
-    """Without fmt the build stops with its name. Asked to, the wheel leaves the engine out: filters
-    and arrays work, and open() says so."""
+    """Without fmt the build stops and names it. A wheel may be built without the engine.
+
+    Then filters and arrays work, and open() reports the missing engine."""
     fresh = fresh_python(tmp_path / "venv")
     without = "--config-settings=cmake.define.CMAKE_DISABLE_FIND_PACKAGE_fmt=ON"
     said = pip(fresh, "install", "-q", ROOT, without, *build_flags(), fails=True)
@@ -196,8 +198,9 @@ def test_pip_install_where_things_are_missing(tmp_path):
 
 @pytest.mark.full
 def test_filters_alone(tmp_path):
-    """tailrace-filters: two plug-ins and a module, which need nothing, serve h5py, netCDF4 and
-    h5netcdf, whichever is imported first, and programs."""
+    """tailrace-filters has two plug-ins and a module, without dependencies.
+
+    It serves h5py, netCDF4 and h5netcdf, in any order of imports, and other programs."""
     u = smooth((8, 60, 90))
     with tailrace.open(tmp_path / "u.nc", "w") as file:
         file.create_variable("u", ("t", "y", "x"), data=u, codec="trz", abs=1e-3)

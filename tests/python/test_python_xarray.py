@@ -18,7 +18,7 @@ FIELD = smooth((12, 16, 24))
 
 @pytest.fixture
 def path(tmp_path):
-    """Packed, masked, with times and a group, written by netCDF4."""
+    """Write packed and masked variables, times and a group with netCDF4."""
     path = tmp_path / "file.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.title = "Climate"
@@ -57,7 +57,7 @@ def test_reading_is_lazy_and_reads_what_is_asked(path):
                     dict(x=[0, 5], y=[15, 0]), dict(y=xr.DataArray([1, 2], dims="p"),
                                                     x=xr.DataArray([3, 4], dims="p"))):
             xr.testing.assert_identical(ours.t.isel(how).load(), theirs.t.isel(how).load())
-        assert "..." in repr(ours.t)  # Not loaded by what was looked at.
+        assert "..." in repr(ours.t)  # Access to parts does not load it.
 
 
 def test_dask_takes_the_files_chunks(path):
@@ -71,7 +71,7 @@ def test_dask_takes_the_files_chunks(path):
 
 @pytest.mark.full
 def test_dask_workers_in_other_processes(path):
-    """The graph is pickled, so the file is opened again over there."""
+    """The graph is pickled, so workers open the file again."""
     pytest.importorskip("dask")
     python_package.run(f"""
     import numpy as np, xarray as xr
@@ -104,7 +104,7 @@ def test_a_dataset_is_stored_with_bounds(path, tmp_path):
     with xr.open_dataset(target, engine="tailrace") as back:  # attributes about the first file stay
         tailrace.write_dataset(back.load(), tmp_path / "again.nc")
     with netCDF4.Dataset(tmp_path / "again.nc") as file:
-        # Stored exactly, and known to have lost as much as in the first file.
+        # Values are stored exactly, with the loss of the first file recorded.
         assert file["u"].tailrace_codec == "deflate" and file["u"].tailrace_losses == "abs=0.01"
         assert file["u"].tailrace_absolute_bound == 0.01
     with netCDF4.Dataset(target) as file:
@@ -112,7 +112,7 @@ def test_a_dataset_is_stored_with_bounds(path, tmp_path):
 
 
 def test_what_nobody_knows_of_is_written_like_others(tmp_path):
-    """The attribute of a copy that its values' loss is unknown (docs/format.md)."""
+    """The attribute for an unknown loss (docs/format.md) does not change how values are written."""
     source, again = tmp_path / "source.nc", tmp_path / "again.nc"
     with netCDF4.Dataset(source, "w") as file:
         for name, length in zip("zyx", FIELD.shape):
@@ -154,7 +154,7 @@ def test_what_is_refused(path, tmp_path):
 
 @pytest.mark.full
 def test_from_a_distributed_cluster(tmp_path):
-    """Workers compute, the client writes one file; a task that fails leaves the old one."""
+    """Workers compute, and the client writes one file; after a failed task the old file stays."""
     distributed = pytest.importorskip("distributed")
     dask_array = pytest.importorskip("dask.array")
     path = tmp_path / "out.nc"
@@ -184,7 +184,7 @@ def test_from_a_distributed_cluster(tmp_path):
 @pytest.mark.parametrize("fill", [None, 1])
 def test_enums_that_are_shorter_than_their_dimensions_are_padded(fill, base, rows, columns,
                                                                  tmp_path):
-    """netCDF-C itself gives what was in memory where two dimensions are unlimited."""
+    """netCDF-C itself returns uninitialized memory here, with two unlimited dimensions."""
     path = tmp_path / "file.nc"
     with netCDF4.Dataset(path, "w") as file:
         file.createDimension("t")

@@ -1,5 +1,6 @@
-"""trz and xor in zarr of both formats, and references to our files' chunks: what comes out is what
-h5py gives of the file that the HDF5 filter wrote, byte by byte."""
+"""trz and xor in zarr of both formats, and references to our files' chunks.
+
+Values equal those that h5py reads from files of the HDF5 filters, byte by byte."""
 
 import importlib.metadata
 import json
@@ -24,7 +25,7 @@ CHUNKS = (8, 16, 41)
 
 
 def chunk_of(dataset, position):
-    """A stored chunk's bytes, and its words."""
+    """Return a stored chunk's bytes, and the filter's client data."""
     start = [at * n for at, n in zip(position, dataset.chunks)]
     mask, data = dataset.id.read_direct_chunk(start)
     assert mask == 0
@@ -44,7 +45,7 @@ CODECS = {
 
 @pytest.fixture(params=CODECS)
 def stored(request, tmp_path):
-    """A file by h5py with the filter; what it gives, a chunk's bytes, words, codec."""
+    """Write a file with h5py and the filter; return its values, a chunk, client data and codec."""
     make, codec = CODECS[request.param]
     with h5py.File(tmp_path / "u.h5", "w") as file:
         fields = {"u": FIELD, "fill": np.where(FIELD > 1, np.float32(-99), FIELD)}
@@ -95,7 +96,7 @@ def test_an_array_of_zarr_holds_the_filters_bytes(stored, format, tmp_path):
     assert key.read_bytes() == chunk_of(file["u"], (1, 0, 0))[0]
     again = zarr.open(tmp_path / "a.zarr", mode="r")
     assert np.array_equal(again[8:16, :16], file["u"][8:16, :16])
-    # At the edge HDF5 repeats what it likes; the values are within the same bound.
+    # HDF5 pads edge chunks differently, but the values are within the same bound.
     assert np.abs(again[...].astype("f8") - file["u"][...]).max() <= 2.1e-3 * np.abs(FIELD).max()
 
 
@@ -135,7 +136,7 @@ def test_types_shapes_and_orders(format, dtype, shape, order, tmp_path):
     for kind in ("Trz", "Xor"):
         native = np.dtype(dtype).isnative
         if kind == "Trz" and (dtype == "bool" or (format == 2 and not native)):
-            continue  # Refused: below.
+            continue  # Another test checks that these are refused.
         if format == 2:
             how = {"filters": None, "compressors": getattr(tailrace.numcodecs, kind)()}
             how["order"] = order
@@ -148,7 +149,7 @@ def test_types_shapes_and_orders(format, dtype, shape, order, tmp_path):
         found = zarr.open(tmp_path / kind, mode="r")[...]
         assert np.array_equal(found, values)
         assert (np.asarray(found).dtype.newbyteorder("=")
-                == values.dtype.newbyteorder("="))  # zarr gives either order.
+                == values.dtype.newbyteorder("="))  # zarr may return either byte order.
         n_tried += 1
     assert n_tried >= 1
 
@@ -260,7 +261,7 @@ def test_xarray_over_references_equals_h5py(how, tmp_path):
     for url, address, n_bytes in in_place:
         assert url == str(path) and address > 0 and n_bytes > 0
     if how != {"codec": "none"}:
-        assert isinstance(refs["u/1.0.0"], list)  # Not copied.
+        assert isinstance(refs["u/1.0.0"], list)  # A reference, not a copy.
     with h5py.File(path) as file, opened(json.loads(json.dumps(document)),
                                          mask_and_scale=False, decode_times=False) as dataset:
         assert dataset.attrs["title"] == "Ünder" and dataset.u.dims == ("time", "y", "x")
@@ -272,7 +273,7 @@ def test_xarray_over_references_equals_h5py(how, tmp_path):
         assert dataset.name.values.tolist() == ["a", "ö"] * 15
         model = opened(document, group="model")
         assert np.array_equal(model.w, file["model/w"][...])
-    # Decoded as xarray decodes the file itself.
+    # Decoding gives the dataset that xarray reads from the file itself.
     with opened(document) as dataset, xarray.open_dataset(path, engine="tailrace") as expected:
         for one in (dataset, *dataset.variables.values()):
             # The file's attributes about compression are encoding for our own engine.
@@ -288,7 +289,7 @@ def test_holes_exact_chunks_and_foreign_files(user_block, tmp_path):
             u = file.create_dataset(name, (64, 20), "f4", chunks=(16, 8), fillvalue=fill,
                                     maxshape=(None, 20), compression=tailrace.Trz(abs=1e-2))
             u[16:32] = FIELD[0, :16, :20]
-        # A chunk without its filter, as a codec that gave up leaves it.
+        # This chunk is stored without its filter, like incompressible ones.
         exact = np.ascontiguousarray(FIELD[1, :16, :8])
         file["zero"].id.write_direct_chunk((48, 8), exact.tobytes(), filter_mask=1)
         file.create_dataset("big", data=FIELD.astype(">f8"), chunks=CHUNKS, compression="gzip",
@@ -321,7 +322,7 @@ def test_holes_exact_chunks_and_foreign_files(user_block, tmp_path):
             assert found.dtype.newbyteorder("=") == expected.dtype.newbyteorder("="), name
             assert np.array_equal(found, expected), name
         assert np.array_equal(group["zero"][48:64, 8:16], exact)
-        # A bound is not applied once more to what is stored exactly.
+        # A bound is not applied again to chunks that are stored exactly.
         assert np.array_equal(group["book"][8:16, :16], FIELD[8:16, :16])
 
 

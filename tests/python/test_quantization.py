@@ -13,7 +13,7 @@ NSB, NSD = "quantization_nsb", "quantization_nsd"
 
 
 def ocean(path, attributes=None, container=None, form="NETCDF4", group="", **keywords):
-    """`ta` of 250 to 300 with these attributes, and CF's quantization variable with those."""
+    """Write `ta` of 250 to 300 with `attributes`, and CF's quantization variable `container`."""
     values = 275 + 8 * smooth((40, 60))
     with netCDF4.Dataset(path, "w", format=form) as file:
         file.createDimension("y", 40)
@@ -28,7 +28,7 @@ def ocean(path, attributes=None, container=None, form="NETCDF4", group="", **key
 
 
 def stated(path):
-    """The output of info, as JSON and as text."""
+    """Return the output of info, as JSON and as text."""
     (field,) = [field for field in numbers("info", path)["fields"]
                 if field["path"].endswith("/ta")]
     return field["quantization"], " ".join(tailrace("info", path).stdout.split())
@@ -89,8 +89,8 @@ def test_a_variable_that_is_not_there_leaves_the_number(tmp_path):
 
 
 CF_BITS = {"quantization": "rounded", NSB: np.int32(7)}
-#: Bounds around what each rounding may have moved values by, some of which are above 256: half of
-#: 2^(8 - 7), which is 1; half a unit of the fourth digit, and of the first decimal, which are 0.05.
+#: Bounds near the largest change by each rounding, for values of which some exceed 256. Bits: half
+#: of 2^(8 - 7), which is 1. Digits: half a unit of the fourth digit or first decimal, both 0.05.
 DOUBTED = [
     (CF_BITS, "abs=1", "512", None), (CF_BITS, "abs=0.9", "256", "256"),
     (CF_BITS, "abs=0.4", "128", "128"),
@@ -105,7 +105,7 @@ DOUBTED = [
 @pytest.mark.parametrize("attributes, bound, of_repack, of_verify", DOUBTED)
 def test_a_bound_finer_than_the_rounding_is_doubted(attributes, bound, of_repack, of_verify,
                                                     tmp_path):
-    """Repack knows magnitudes only where the bound needs them; verify has them always."""
+    """repack knows magnitudes only if the bound needs them; verify always knows them."""
     container = {"algorithm": "bitround", "implementation": "model 3"}
     source, target = ocean(tmp_path / "in.nc", attributes, container), tmp_path / "out.nc"
     report = numbers("repack", source, "-o", target, "--bound", bound, "--again",
@@ -140,7 +140,7 @@ def test_what_stays_exact_is_not_doubted_and_keeps_its_words(tmp_path):
 
 @pytest.mark.parametrize("codec, bound", [("trz", "abs=0.01"), ("portable", "pw_rel=1e-3")])
 def test_a_bound_is_not_called_a_quantization(codec, bound, tmp_path):
-    """Neither is one of CF's four algorithms: no value of `algorithm` would be true."""
+    """Bounds are none of CF's four algorithms, so that no value of `algorithm` would be true."""
     source, target = ocean(tmp_path / "in.nc"), tmp_path / "out.nc"
     tailrace("repack", source, "-o", target, "--bound", bound, "--codec", codec)
     with netCDF4.Dataset(target) as file:

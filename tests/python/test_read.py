@@ -29,7 +29,7 @@ CODECS = {
 
 
 def make_file(path):
-    """Datasets of every codec and kind."""
+    """Write datasets of every codec and kind."""
     with h5py.File(path, "w") as file:
         for name, settings in CODECS.items():
             file.create_dataset(f"codecs/{name}", data=smooth((37, 40, 22)), chunks=(16, 16, 16),
@@ -139,7 +139,7 @@ def test_damage_is_named(tmp_path, ranks):
 
 def test_a_missing_plugin_is_named(tmp_path):
     make_file(tmp_path / "in.h5")
-    # 32015 becomes an unknown number.
+    # Replace filter 32015 by an unknown number.
     path = tmp_path / "in.h5"
     content = path.read_bytes()
     content = content.replace((32015).to_bytes(2, "little"), (33999).to_bytes(2, "little"))

@@ -1,7 +1,7 @@
-"""The reader matrix (tests/readers/matrix): how it judges, and that its pages have its rows.
+"""Reader matrix (tests/readers/matrix): its verdicts, and the rows of its pages.
 
-scripts/ci-full runs the matrix itself, with all readers. Here h5py of the tests is the one reader,
-and small programs stand in for those that fail.
+scripts/ci-full runs the matrix itself, with all readers. Here the tests' h5py is the only real
+reader, and small programs simulate failing ones.
 """
 
 import json
@@ -33,7 +33,7 @@ def two_files(tmp_path):
 
 
 def stand_in(folder, source):
-    """A reader that runs this source for each path of its command line."""
+    """Return a reader that runs this source for each path of its command line."""
     program = folder / "stand_in.py"
     program.write_text("import json, os, sys\nfor path in sys.argv[1:]:\n"
                        + textwrap.indent(textwrap.dedent(source), "    "))
@@ -51,7 +51,7 @@ def test_equal_values_texts_and_attributes_are_a_yes(files):
 
 
 def test_what_is_compared(files):
-    """Every dataset but netCDF's dimensions without a variable, with their attributes."""
+    """The matrix compares every dataset, except netCDF dimensions without a variable."""
     netcdf, hdf5 = map(reader_matrix.contents, files)
     assert set(netcdf) == {"/", "time", "y", "x", "tas", "count", "two", "crs", "name",
                            "more/deep/number", "z_texts/words"}
@@ -177,7 +177,7 @@ def test_a_summary_has_the_worst_verdict_of_each_reader():
 
 
 def test_forms_are_what_they_say(tmp_path):
-    """A few of the forms, by what HDF5 says of them."""
+    """HDF5 reports the expected properties of some forms."""
     expected = {"chunks: version 1 B-tree": 0, "chunks of 1.10: version 2 B-tree": 3}
     for name, superblock in expected.items():
         path = tmp_path / "form.h5"

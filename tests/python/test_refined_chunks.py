@@ -1,5 +1,5 @@
-"""Fields written with codec trz,refine=K: values within a coarser bound come from the beginnings of
-chunks, never farther from the originals than was asked."""
+"""Fields written with codec trz,refine=K: values within a coarser bound need only the beginnings of
+chunks, and never exceed the requested bound."""
 
 import sys
 
@@ -19,7 +19,7 @@ BOUND = 1e-4
 
 
 def rippled(shape, dtype="f4"):
-    """Some twelve bits a value within BOUND."""
+    """Return values that need about twelve bits each within BOUND."""
     noise = np.random.default_rng(1).normal(0, 0.1, shape)
     return (smooth(shape) + noise).astype(dtype)
 
@@ -34,13 +34,13 @@ def write(path, values, chunk, refine, bound=f"abs={BOUND}"):
 
 
 def read_bytes():
-    """Bytes that this process has read so far, by any call."""
+    """Return the bytes that this process has read so far, by any call."""
     with open("/proc/self/io") as file:
         return int(file.readline().split()[1])
 
 
 def fetched(file, action):
-    """The result of the action, and the bytes that it fetched: by the report, and by the system."""
+    """Return the action's result, and the bytes it fetched according to report and system."""
     reported, by_system = file.report["fetched_bytes"], read_bytes()
     values = action()
     by_system = read_bytes() - by_system
@@ -48,7 +48,7 @@ def fetched(file, action):
 
 
 def chunks_of(path, name="u"):
-    """Start and stored bytes of every chunk."""
+    """Yield the start and stored bytes of every chunk."""
     with h5py.File(path) as file:
         dataset = file[name]
         for i in range(dataset.id.get_num_chunks()):
@@ -68,7 +68,7 @@ def farthest(values, original):
 
 def test_coarser_bounds_hold_and_take_fewer_bytes(cube):
     path, original = cube
-    with h5py.File(path) as file:  # By the filter in stock HDF5.
+    with h5py.File(path) as file:  # Through the filter in stock HDF5.
         whole = file["u"][...]
     assert farthest(whole, original) <= BOUND
     assert all(chunk[3] == 7 for _, chunk in chunks_of(path))
@@ -80,12 +80,12 @@ def test_coarser_bounds_hold_and_take_fewer_bytes(cube):
         with package.open(path) as file:
             values, taken, by_system = fetched(file, lambda: file["u"].within(bound))
         assert farthest(values, original) <= bound
-        assert taken <= by_system < taken + 20000  # The file's own structures.
+        assert taken <= by_system < taken + 20000  # The rest is metadata.
         if level == 0:
             np.testing.assert_array_equal(values, whole)
             assert taken == stored
         elif level <= 6:
-            # A bit a value less each time.
+            # Each level needs one bit per value less.
             assert abs(last - taken - plane) < 8 * 20, level
         else:
             assert taken == last
@@ -111,7 +111,7 @@ def test_levels_are_those_of_the_format(cube):
 
 
 def test_parts_and_whole_chunks_of_one_dataset(cube):
-    """Slabs of any kind, before and after whole chunks are kept; kept ones are finer."""
+    """Slabs of any kind, before and after whole chunks are cached; cached ones are finer."""
     path, original = cube
     keys = [np.s_[10], np.s_[..., 95], np.s_[3:90:7, ::2, 40:60], np.s_[0, 0, 0], np.s_[:, 5:6, 7:]]
     with package.open(path) as file:
@@ -121,7 +121,7 @@ def test_parts_and_whole_chunks_of_one_dataset(cube):
             assert values.shape == original[key].shape
             assert farthest(values, original[key]) <= 8 * BOUND
         assert farthest(variable.within(8 * BOUND), original) > 4 * BOUND
-        for key in keys:  # Nothing of it is taken for the field's own values.
+        for key in keys:  # Coarser values are not reused as the field's own.
             assert farthest(variable[key], original[key]) <= BOUND
         _, taken, _ = fetched(file, lambda: variable.within(8 * BOUND, np.s_[3:5, 3, 3]))
         assert taken == 0
@@ -182,7 +182,7 @@ def test_a_fill_value_that_nobody_has_named_is_exact(tmp_path):
 
 
 def test_a_bound_that_no_prefix_gives_costs_no_request(cube):
-    """Below twice the field's bound chunks are fetched as ever, several at once."""
+    """Bounds below twice the field's need whole chunks, which are fetched together as usual."""
     path, original = cube
     counts = []
     for options in ("", f"abs={1.9 * BOUND}", f"abs={2 * BOUND}"):
@@ -194,7 +194,7 @@ def test_a_bound_that_no_prefix_gives_costs_no_request(cube):
 
 
 def test_chunks_without_planes_are_read_whole(tmp_path):
-    """Smooth ones, constants, exact and pointwise ones; and all of a dataset without refine."""
+    """Smooth, constant, exact and pointwise chunks, and datasets without refine, have no planes."""
     values = rippled((40, 40, 40))
     values[:20] = 7
     values[20:, :20] = smooth((20, 20, 40)) * 1e-3
@@ -218,7 +218,7 @@ def test_damage_is_told_where_it_is_read(cube, tmp_path):
     with h5py.File(path) as file:
         chunk = file["u"].id.get_chunk_info_by_coord((48, 0, 0))
     with open(path, "r+b") as file:
-        file.seek(chunk.byte_offset + chunk.size - 10)  # In the last plane.
+        file.seek(chunk.byte_offset + chunk.size - 10)  # Damages the last plane.
         file.write(b"damage")
     with package.open(path) as file:
         assert file["u"].within(2 * BOUND).shape == (96, 96, 96)

@@ -1,5 +1,5 @@
-"""tailrace repack of plotfiles of AMReX and Chombo: chunks that are slabs of their boxes, and
-bounds of single components.
+"""tailrace repack of plotfiles of AMReX and Chombo: chunks are slabs of boxes, and components may
+have bounds of their own.
 """
 
 import h5py
@@ -20,7 +20,7 @@ KINDS = {"equal": [(16, 16, 16)] * 5,
 
 
 def write_plotfile(path, kind, dtype="f8", ghosts=0):
-    """Two levels. `ghosts`: more values than the boxes have cells."""
+    """Write two levels. `ghosts`: number of values in addition to the boxes' cells."""
     shapes = KINDS[kind]
     corners = [(name, "i4") for name in ("lo_i", "lo_j", "lo_k")[:len(shapes[0])]]
     corners += [(name, "i4") for name in ("hi_i", "hi_j", "hi_k")[:len(shapes[0])]]
@@ -64,7 +64,7 @@ def test_chunks_are_slabs_of_boxes(kind, slab, ranks, tmp_path):
         for level in range(2):
             written = file[f"level_{level}/data:datatype=0"]
             shapes = trz_shapes(written)
-            if slab is None:    # Nothing divides these boxes.
+            if slab is None:    # These boxes have no common slab.
                 assert {len(shape) for shape in shapes} == {1}
             else:
                 assert written.chunks == (np.prod(slab),)
@@ -130,7 +130,7 @@ def test_components_have_bounds_of_their_own(kind, dtype, ranks, tmp_path):
 def test_what_has_no_boxes_of_its_own(tmp_path):
     plain, ours = tmp_path / "plain.h5", tmp_path / "ours.h5"
     write_plotfile(plain, "odd")
-    # Chunks hold several components: all are kept exactly, whatever is asked of one.
+    # Chunks have several components, so all are kept exactly, even if one has a bound.
     report = numbers("repack", plain, "-o", ours, "--bound", "abs=1e3",
                      "--field", "component:density:bound=abs=1e-2")["files"][0]
     for field in report["fields"]:
@@ -138,7 +138,7 @@ def test_what_has_no_boxes_of_its_own(tmp_path):
             assert field["kept_exact_because"] == "components share chunks"
             assert field["absolute_bound"] == 0
     tailrace("verify", plain, ours)
-    # With ghost cells boxes do not fit: an array like others.
+    # With ghost cells boxes do not fit, and the data are an ordinary array.
     write_plotfile(plain, "equal", ghosts=3)
     numbers("repack", plain, "-o", ours, "--bound", "rel=1e-4", "--force")
     tailrace("verify", plain, ours)

@@ -1,4 +1,4 @@
-"""The application replay: what it writes is what it was given, through every output."""
+"""Application replay: it writes the given values, through every output."""
 
 import netCDF4
 import numpy as np
@@ -11,7 +11,7 @@ WORDS = ["--shape", "3x10x12", "--steps", STEPS, "--codec", "none"]
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory):
-    """(path, values)"""
+    """Write random values; return (path, values)."""
     path = tmp_path_factory.mktemp("replay") / "values.f32"
     values = np.random.default_rng(5).standard_normal((STEPS, *SHAPE)).astype("f4")
     values.tofile(path)

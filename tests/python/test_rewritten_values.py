@@ -1,7 +1,7 @@
-"""Values that are written again and again while a file is open, and what becomes of their places.
+"""Values that are overwritten repeatedly while a file is open, and the space of their chunks.
 
-HDF5 keeps the index entry of a chunk whose encoded length stays, and puts new datasets into space
-that replaced chunks have left.
+HDF5 keeps the index entry of a chunk whose encoded length does not change, and puts new datasets
+into space of replaced chunks.
 """
 
 import random
@@ -20,7 +20,7 @@ tailrace_package = python_package.load()
 
 @pytest.mark.parametrize("seed", range(2))
 def test_one_chunk_of_a_rounding_codec(tmp_path, seed):
-    """12 values: their chunk has the same length whether it is shuffled, deflated or neither."""
+    """A chunk of 12 values has the same length shuffled, deflated or unfiltered."""
     rng = np.random.default_rng(seed)
     expected = rng.normal(size=12).astype("f4")
     path = tmp_path / "u.nc"
@@ -40,7 +40,7 @@ def test_one_chunk_of_a_rounding_codec(tmp_path, seed):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_small_chunks_of_another_writer(tmp_path, seed):
-    """gzip of 32 bytes: h5py stores a chunk as it is where deflate makes it longer."""
+    """h5py stores chunks of 32 bytes unfiltered if deflate makes them longer."""
     rng = np.random.default_rng(seed)
     n = 2000
     expected = rng.integers(0, 2**np.repeat(rng.integers(1, 31, n // 8), 8), n).astype("i4")
@@ -90,7 +90,7 @@ def test_contiguous_variables_where_chunks_were(tmp_path, ranks):
 
 
 def test_places_after_growth(tmp_path):
-    """A variable whose chunks are looked up once other variables have made its dimension longer."""
+    """Chunks of a variable are found after another variable has extended its dimension."""
     rng = random.Random(3)
     path = tmp_path / "u.nc"
     with netCDF4.Dataset(path, "w") as file:
@@ -121,7 +121,7 @@ def test_places_after_growth(tmp_path):
 
 
 def test_places_while_a_dimension_grows(tmp_path):
-    """HDF5 knows of a longer dimension as soon as a variable is created, the file only later."""
+    """HDF5 extends a dimension when a variable is created, but the file has it only later."""
     path = tmp_path / "u.nc"
     expected = np.full((4, 11), -7, "i4")
     expected[:, :9] = np.arange(36).reshape(4, 9)

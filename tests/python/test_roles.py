@@ -1,7 +1,7 @@
-"""Roles: one bound for a whole file of another community changes values alone.
+"""Roles: a bound for a whole file of another community changes only its values.
 
-Each file is a small one of a community's layout, written with h5py. Arrays that must stay exact are
-of 4 KiB and more: smaller ones stay exact anyway.
+Each file has a community's layout, is small, and is written with h5py. Arrays that must stay exact
+have at least 4 KiB, because smaller ones stay exact anyway.
 """
 
 import pathlib
@@ -162,7 +162,7 @@ def wrf(file):
 
 
 def nobody(file):
-    """No community's: names alone."""
+    """Write a file without a community's layout: roles depend on names only."""
     write(file, {"x": rough(N), "y": rough(N), "z": rough(N), "vx": rough(N), "t": rough(N),
                  "fields/x": rough(10, 10, 10), "velocity/x": rough(N), "velocity/y": rough(N),
                  "grid/lat": rough(40, 40), "grid/lon": rough(40, 40),
@@ -176,7 +176,7 @@ WRITERS = [vtkhdf, cgns, athena, flash, gadget, h5md, openpmd, nwb, nexus, annda
 
 
 def floats(path):
-    """All datasets of numbers."""
+    """Return all datasets of numbers."""
     found = {}
 
     def take(name, item):
@@ -252,7 +252,7 @@ def test_roles_off_and_entries_by_name(snapshot, tmp_path):
     assert named["/PartType0/Coordinates"]["kept_exact_because"] == ""
     assert named["/PartType1/Coordinates"]["absolute_bound"] == 0
     done = tailrace(*common, "--roles", "perhaps", code=2)
-    assert "--roles: expected on or off" in done.stderr
+    assert "--roles perhaps: expected on or off" in done.stderr
     exact = numbers("repack", snapshot, "-o", target, "--force")["files"][0]["fields"]
     assert {field["role"] for field in exact} == {None}
 
@@ -301,7 +301,7 @@ def test_values_stay_within_limits_that_the_file_states(tmp_path):
             assert (x != y).any()
             for limit in limits:
                 assert ((x < limit) == (y < limit)).all() and ((x > limit) == (y > limit)).all()
-    # A codec without guards is no error: the remark names what may leave its limits.
+    # A codec without guards is not an error: a remark names datasets that may exceed their limits.
     done = tailrace(*common, "--codec", "portable")
     said = " ".join(done.stderr.split())
     assert ("may exceed their stated limits by up to the bound (valid_range, which codec portable"
@@ -330,7 +330,7 @@ def test_netcdf_classic_attributes_decide_too(tmp_path):
 
 
 def test_attributes_of_any_type_are_read_or_passed_over(tmp_path):
-    """Attributes of the rules' names that hold something else decide nothing and break nothing."""
+    """Attributes with the rules' names, but unsuitable values, are ignored."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     odd = [np.array([], "f8"), h5py.Empty("f4"), np.arange(5000), "x" * 60000, "größe",
            np.array(["a", "b c", ""], object), np.bytes_("degrees_north   "), np.float32(np.nan),

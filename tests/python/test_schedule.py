@@ -1,5 +1,6 @@
-"""tailrace-lab schedule: the instance of figure 1 of Jin et al. 2024, exact solvers against each
-other and against all orders, what is read, written and drawn, and what is refused."""
+"""tailrace-lab schedule: the instance of figure 1 of Jin et al. 2024, input, output and errors.
+
+Exact solvers are compared with each other and with all orders."""
 
 import importlib.util
 import itertools
@@ -38,7 +39,7 @@ def plans_of(document):
 
 
 def earliest(start, length, obstacles):
-    """When an operation can start at or after `start` without touching an obstacle."""
+    """Return the earliest start, at or after `start`, without touching an obstacle."""
     for low, high in obstacles:
         if start < high and start + length > low:
             start = high
@@ -63,7 +64,7 @@ def check(instance, plan):
 
 
 def best_makespan(instance):
-    """The optimum, by all pairs of orders; the earliest starts of some pair are optimal."""
+    """Find the optimum over all pairs of orders; the earliest starts of some pair are optimal."""
     jobs = instance["jobs"]
     main, io = (sorted(instance["obstacles"][lane]) for lane in ("main", "io"))
     best = float("inf")
@@ -115,7 +116,7 @@ def test_both_exact_solvers_prove_figure_1(tmp_path):
 SMALL = [("n=4,seed=1,main-obstacles=2,io-obstacles=2", 1),
          ("n=4,seed=5,main-obstacles=3,io-obstacles=1", 1),
          ("n=5,seed=2,main-obstacles=2,io-obstacles=3", 1),
-         ("n=4,seed=3,main-obstacles=2,io-obstacles=2", 1 / 3)]  # Not decimal: bounds are rounded.
+         ("n=4,seed=3,main-obstacles=2,io-obstacles=2", 1 / 3)]  # Bounds of thirds are rounded.
 
 
 @pytest.mark.parametrize("shape,scale", SMALL)
@@ -243,7 +244,7 @@ def test_refuses_with_one_clear_line(words, complaint):
 
 
 def interpreter(folder, text):
-    """A program in python3's place."""
+    """Create a program that replaces python3; return the environment that selects it."""
     path = folder / "interpreter"
     path.write_text(text)
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -252,7 +253,7 @@ def interpreter(folder, text):
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_says_what_to_install_where_a_solver_is_missing(tmp_path, solver):
-    # -S: without the installed packages.
+    # -S disables the installed packages.
     bare = interpreter(tmp_path, f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
     done = tailrace("schedule", "--random", "n=3", "--exact", solver, code=3, environment=bare)
     assert f"pip install {SOLVERS[solver]}" in own_lines(done.stderr)[0]

@@ -1,7 +1,7 @@
-"""codec=trz,book=auto over steps: what a program writes with it, stock h5py reads with the plug-in.
+"""codec=trz,book=auto over several steps: stock h5py reads the file with the plug-in.
 
-The program is C, over the installed header and the shared library, as users write it; it puts slabs
-of values that NumPy has made, so that each value read back is known.
+The program is in C, with the installed header and shared library, like users' programs. It writes
+slabs of values from NumPy, so that the expected values are known.
 """
 
 import os
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
 
 @pytest.fixture(scope="module")
 def writer(tmp_path_factory):
-    """The compiled program; TAILRACE_BOOK_WRITER names one that is compiled already."""
+    """Compile the program, unless TAILRACE_BOOK_WRITER names a compiled one; return its path."""
     if "TAILRACE_BOOK_WRITER" in os.environ:
         return os.environ["TAILRACE_BOOK_WRITER"]
     library = pathlib.Path(program()).resolve().parents[1] / "lib"
@@ -88,7 +88,7 @@ def writer(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def values(tmp_path_factory):
-    """Steps of a field that evolves, with noise so that the codes have something to say."""
+    """Write steps of an evolving field, with noise so that its codes are not trivial."""
     x = np.linspace(0, 20, EDGE)
     steps = np.stack([
         np.sin(x + 0.1 * t)[:, None, None] * np.cos(x)[:, None] + np.sin(2 * x)
@@ -100,7 +100,7 @@ def values(tmp_path_factory):
 
 
 def write(writer, values, target, ranks, over_time=False, mode="sync"):
-    """The book's bytes of each step, as the program's report says."""
+    """Run the program; return the book's bytes of each step, from the program's report."""
     options = "codec=trz,book=auto,chunk=12x48x48,bound=abs=1e-3"
     options += ",over-time=on" if over_time else ""
     done = subprocess.run(
@@ -112,7 +112,7 @@ def write(writer, values, target, ranks, over_time=False, mode="sync"):
 
 
 def values_by_plugin(path, names, tmp_path):
-    """Values that stock h5py reads in a process with only the plug-in's folder."""
+    """Read values with stock h5py, in a process that has only the plug-in's folder."""
     python(f"""
         import h5py, numpy as np
         with h5py.File({str(path)!r}) as file:

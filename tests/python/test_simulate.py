@@ -1,5 +1,6 @@
-"""tailrace-lab simulate: runs, recordings and figures on the virtual clock; what it refuses.
-Small runs only: tests/unit/simulate_* check what the numbers mean."""
+"""tailrace-lab simulate: runs, recordings, figures and errors on the virtual clock.
+
+Runs are small; tests/unit/simulate_* check the meaning of the numbers."""
 
 import csv
 import json
@@ -25,8 +26,9 @@ def overheads(*words):
 
 
 def recording(path, iterations=4, early=0.0):
-    """Two ranks, chunks of 1 MB encoded to 0.1 MB; the last iteration's second main obstacle may
-    come early."""
+    """Write a recording of two ranks, with chunks of 1 MB that are encoded to 0.1 MB.
+
+    The last iteration's second main obstacle may come early."""
     ranks = []
     for rank in range(2):
         entries = []
@@ -60,7 +62,7 @@ def test_is_the_same_again_and_with_threads():
 
 
 def test_synchronous_raw_output_takes_bytes_over_bandwidth():
-    # 3 fields of 16 MiB at 25 MB/s, iterations of 0.4 s; nothing else.
+    # 3 fields of 16 MiB at 25 MB/s, and iterations of 0.4 s.
     found = overheads("--modes", "sync-raw", "--no-noise", *BYTES_ALONE)
     assert found["sync-raw"] == pytest.approx(3 * 16 * 2**20 / 25e6 / 0.4, rel=1e-9)
 
@@ -100,7 +102,7 @@ def test_a_recording_without_surprises_has_no_overhead_in_situ(tmp_path):
     in_situ, sync = document["modes"]
     assert in_situ["overhead"] == pytest.approx(0, abs=1e-9)
     assert len(in_situ["iterations"]) == 3  # The first one teaches the forecast.
-    # Four encodes of 0.05 s, each longer than a write, and the last write.
+    # Total: four encodes of 0.05 s, each longer than a write, and the last write.
     assert sync["overhead"] == pytest.approx(0.24, rel=1e-9)
     faster = numbers("simulate", "--recording", path, "--modes", "sync-encoded",
                      "--bandwidth", "100MB/s")
@@ -138,18 +140,18 @@ def test_figures_are_computed_and_drawn(tmp_path, figure, panels, series):
 
 
 @pytest.mark.parametrize("words,says", [
-    (["--application", "doom"], "there are nyx, warpx, uniform"),
+    (["--application", "doom"], "expected one of nyx, warpx, uniform"),
     (["--modes", "in-situ,later"], "later"),
     (["--scheduler", "none"], "--scheduler"),
     (["--hold", "on"], "copy or promise"),
     (["--step-costs", "some"], "on or off"),
     (["--metadata", "late"], "beside or within"),
-    (["--memory", "1kB"], "cap on memory"),
+    (["--memory", "1kB"], "memory limit"),
     (["--main-busy", "1.5"], "busy share"),
     (["--noise-ratio", "7"], "must be in [0, 1]"),
     (["--figure", "5"], "must be 3, 7, 8 or 11"),
     (["--plot", "p.pdf"], ".png or .svg"),
-    (["--codec", "nobody"], "is not in"),
+    (["--codec", "nobody"], "does not exist in"),
     (["--trace", "t.json", "--modes", "sync-raw"], "in-situ"),
 ])
 def test_says_what_it_cannot_do(tmp_path, monkeypatch, words, says):

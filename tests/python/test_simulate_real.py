@@ -32,7 +32,7 @@ def built(path):
 
 
 def record(folder, ranks, bytes_per_s):
-    """The recording of a run on storage that gives each rank so many bytes per second."""
+    """Record a run on storage that gives each rank `bytes_per_s`."""
     build = build_folder()
     program = built(build / "bin" / "steady_application")
     limit = built(build / "lib" / "libwritelimit.so")
@@ -42,7 +42,7 @@ def record(folder, ranks, bytes_per_s):
         "TAILRACE_WRITE_LIMIT": str(bytes_per_s),
         "TAILRACE_WRITE_LIMIT_FOLDER": str(folder),
     }
-    # The limit is for the ranks alone, not for mpiexec.
+    # The limit applies to the ranks only, not to mpiexec.
     command = [launcher(), "-n", str(ranks),
                "env", *(f"{name}={value}" for name, value in own.items()),
                str(program), str(folder / "steady.h5"),
@@ -54,8 +54,9 @@ def record(folder, ranks, bytes_per_s):
 
 
 def real_makespans(recording):
-    """Makespans of the slowest rank, by iteration. The first iteration only teaches the
-    forecast."""
+    """Return makespans of the slowest rank by iteration, without the first one.
+
+    The first iteration only teaches the forecast."""
     by_rank = [[iteration["makespan_s"] for iteration in rank["iterations"]][1:]
                for rank in recording["ranks"]]
     return [max(of_ranks) for of_ranks in zip(*by_rank, strict=True)]
@@ -70,7 +71,7 @@ def simulated_makespans(recording, folder, *options):
 
 
 def disagreement(recording, folder, *options):
-    """How far the simulated makespan is off the real one: the median of the iterations."""
+    """Return the median over iterations of the simulated makespan's relative error."""
     real = real_makespans(recording)
     simulated = simulated_makespans(recording, folder, *options)
     ratios = [s / r for s, r in zip(simulated, real, strict=True)]
@@ -80,7 +81,7 @@ def disagreement(recording, folder, *options):
 
 
 def scaled(recording, column, factor):
-    """A copy of the recording in which chunks' encodes (2) or writes (3) are longer by a factor."""
+    """Copy the recording, with encodes (column 2) or writes (3) of chunks longer by a factor."""
     changed = json.loads(json.dumps(recording))
     for rank in changed["ranks"]:
         for iteration in rank["iterations"]:
@@ -93,7 +94,7 @@ def scaled(recording, column, factor):
                                         (2, 1_250_000)],
                 ids=["hidden", "exposed", "hidden, 2 ranks", "exposed, 2 ranks"])
 def case(request, tmp_path_factory):
-    """Storage on which the writes end within the iteration, and on which they do not."""
+    """Record a run on fast storage, where writes end within the iteration, or on slow storage."""
     ranks, bytes_per_s = request.param
     folder = tmp_path_factory.mktemp("steady")
     return folder, record(folder, ranks, bytes_per_s), bytes_per_s
@@ -106,7 +107,7 @@ def test_agrees_with_the_real_run(case):
 
 
 def test_the_case_is_what_it_says(case):
-    """Hidden: the last write ends with the application still computing; exposed: after it."""
+    """Writes end before the iteration on fast storage, and after it on slow storage."""
     _, recording, bytes_per_s = case
     lengths = [iteration["iteration_s"] for iteration in recording["ranks"][0]["iterations"]][1:]
     exposed = [r > s for r, s in zip(real_makespans(recording), lengths, strict=True)]
@@ -114,6 +115,6 @@ def test_the_case_is_what_it_says(case):
 
 
 def test_another_storage_does_not_agree(case):
-    """The comparison can fail: with writes twice as long it does."""
+    """The comparison can fail: it does for writes of twice the length."""
     folder, recording, _ = case
     assert disagreement(scaled(recording, 3, 2), folder) > AGREEMENT

@@ -1,7 +1,7 @@
-"""Datasets that were written in part: every door reads and changes them as h5py does.
+"""Partly written datasets: every interface reads and changes them like h5py.
 
-Random shapes, chunks, limits, filters and chunk indexes. HDF5 lists the entries of an extensible
-array with wrong coordinates if its unlimited dimension is not the first one.
+Shapes, chunks, limits, filters and chunk indexes are random. HDF5 lists the entries of an
+extensible array with wrong coordinates if its unlimited dimension is not the first one.
 """
 
 import random
@@ -24,7 +24,7 @@ N_DATASETS = 24
 
 
 def random_dataset(rng, netcdf):
-    """Extents, limits and chunks of a dataset with many chunks, any of its dimensions unlimited."""
+    """Return extents, limits and chunks of a dataset with many chunks and unlimited dimensions."""
     rank = rng.randint(1, 4)
     n_chunks = [rng.choice([1, 2, 3, 5])] * rank
     while np.prod(n_chunks) < 200:
@@ -40,7 +40,7 @@ def random_dataset(rng, netcdf):
 
 
 def write_parts(rng, shape, variable):
-    """A few boxes with values; the last element, so that extents are as drawn in netCDF, too."""
+    """Write a few boxes, and the last element, which gives netCDF variables their extents."""
     for _ in range(rng.randint(1, 5)):
         start = [rng.randrange(n) for n in shape]
         box = tuple(slice(s, min(n, s + rng.randint(1, 5))) for s, n in zip(start, shape))
@@ -102,7 +102,7 @@ def all_values(path):
 
 
 def n_stored(path):
-    """All chunks; a dataset in one piece counts as one."""
+    """Count all stored chunks; a contiguous dataset counts as one."""
     with h5py.File(path) as file:
         datasets = [item for item in file.values() if isinstance(item, h5py.Dataset)]
         return sum(item.id.get_num_chunks() if item.chunks else item.id.get_storage_size() > 0
@@ -118,7 +118,7 @@ def assert_same(found, expected):
     pytest.param((writer, seed), id=f"{writer}-{seed}", marks=[] if seed == 1 else pytest.mark.full)
     for writer in WRITERS for seed in (1, 2, 3)])
 def written(request, tmp_path_factory):
-    """A file, and one of the same shapes with other values."""
+    """Write two files with the same shapes and different values."""
     writer, seed = request.param
     folder = tmp_path_factory.mktemp("sparse")
     for name, contents in (("a", 10), ("b", 20)):
@@ -145,12 +145,12 @@ def test_repack_and_verify(written, codec, tmp_path):
 
 def test_concat(written, tmp_path):
     sources = [written / "a.h5", written / "b.h5"]
-    with h5py.File(sources[0]) as file:  # Dimension scales: records alone are appended.
+    with h5py.File(sources[0]) as file:  # Files with dimension scales only append records.
         records = all(dataset.maxshape[1:].count(None) == 0 for dataset in file.values())
         plain = not any(dataset.is_scale for dataset in file.values())
     if not plain and not records:
         refused = tailrace("concat", "-o", tmp_path / "out.h5", *sources, code=2)
-        assert "it can only be appended along its first dimension" in refused.stderr
+        assert "rows are appended along the first dimension only" in refused.stderr
         return
     tailrace("concat", "-o", tmp_path / "out.h5", *sources)
     first, second = map(all_values, sources)
@@ -192,7 +192,7 @@ with h5py.File(sys.argv[1], "a", driver="mpio", comm=MPI.COMM_WORLD) as file:
 
 
 def test_program_on_parallel_hdf5(written, tmp_path):
-    """Programs write datasets with filters only by collective calls: so the others alone."""
+    """A program on parallel HDF5 changes single elements of the datasets."""
     path = shutil.copy(written / "a.h5", tmp_path)
     expected = all_values(path)
     run(["/usr/bin/python3", "-c", CHANGES, path, N_DATASETS], 2, ours=True, **h5py_of_mpi())
@@ -205,7 +205,7 @@ def test_program_on_parallel_hdf5(written, tmp_path):
 
 @pytest.mark.parametrize("way", [[], ["--as-stored"], ["--codec", "trz", "--bound", "abs=1e-3"]])
 def test_few_chunks_of_many_take_little_space(way, tmp_path):
-    """40 GB of extents with a few chunks: the index is of these, and others can be added."""
+    """A dataset of 40 GB with a few chunks gets a small index, and chunks can be added."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     values = np.random.default_rng(5).random((3, 100, 100)).astype("f4")
     with h5py.File(source, "w") as file:

@@ -1,6 +1,6 @@
-"""Other people's datasets, at random, through each way of repack: what they have stays or is named.
+"""Random datasets of other writers, repacked in each way: properties stay, or remarks name them.
 
-The inventory is h5py's and netCDF4's, not ours.
+The inventory is h5py's and netCDF4's, not Tailrace's.
 """
 
 import json
@@ -25,13 +25,13 @@ WAYS = [[], ["--codec", "trz", "--bound", "abs=1e-3"],
 
 
 def random_limits(shape, rng):
-    """Random limit of each dimension: its extent, none, or one above its extent."""
+    """Return a random limit of each dimension: its extent, a larger number, or unlimited."""
     return tuple([n, h5py.h5s.UNLIMITED, n + int(rng.integers(1, 5))][rng.choice(3, p=[.5, .3, .2])]
                  for n in shape)
 
 
 def random_creation(shape, limits, rng):
-    """A creation list of any layout, filters, and times of allocation and filling."""
+    """Return a creation list with a random layout, filters, and times of allocation and filling."""
     create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     times = [h5py.h5d.ALLOC_TIME_LATE, h5py.h5d.ALLOC_TIME_EARLY]
     if limits != shape or rng.integers(2):
@@ -53,7 +53,7 @@ def random_creation(shape, limits, rng):
 
 
 def random_dataset(file, name, rng):
-    """A dataset of any number type, byte order, layout and fill value, with any _FillValue."""
+    """Create a dataset of random type, byte order, layout and fill value, with any _FillValue."""
     dtype = np.dtype(rng.choice(DTYPES)).newbyteorder(rng.choice(["<", ">"]))
     shape = tuple(map(int, rng.integers(1, 12, rng.integers(1, 4))))
     limits = random_limits(shape, rng)
@@ -75,7 +75,7 @@ def random_dataset(file, name, rng):
         missing = dtype.type([99, 7, 0][rng.integers(3)])
         values[rng.random(shape) < 0.2] = missing
         dataset.attrs["_FillValue"] = missing
-    # HDF5 leaves open what elements hold that are neither written nor filled.
+    # HDF5 does not define elements that are neither written nor filled.
     some_rows = create.get_fill_time() != h5py.h5d.FILL_TIME_NEVER
     written = tuple(slice(int(rng.integers(n + 1))) if some_rows and rng.integers(3) == 0
                     else slice(None) for n in shape)
@@ -83,13 +83,14 @@ def random_dataset(file, name, rng):
 
 
 def chunks_of(dataset):
-    """Chunk shape and number of stored chunks; None: not chunked. Places of chunks are left out:
-    HDF5 misreports them for some newer indexes."""
+    """Return the chunk shape and the number of stored chunks, or None for other layouts.
+
+    Addresses of chunks are omitted, because HDF5 misreports them for some newer indexes."""
     return None if dataset.chunks is None else (dataset.chunks, dataset.id.get_num_chunks())
 
 
 def fill_of(dataset):
-    """The fill value's status, and its bytes in this machine's order."""
+    """Return the fill value's status, and its bytes in this machine's order."""
     create = dataset.id.get_create_plist()
     value = np.zeros((), dataset.dtype.newbyteorder("="))
     create.get_fill_value(value)
@@ -112,18 +113,18 @@ def filters_of(dataset):
 
 
 def named_type_of(dataset):
-    """The path of the committed type; None: the type is the dataset's own."""
+    """Return the path of the committed type, or None if the type is the dataset's own."""
     stored_type = dataset.id.get_type()
     return h5py.h5i.get_name(stored_type) if stored_type.committed() else None
 
 
 def allocated_of(dataset):
-    """When chunks are allocated; None: the dataset has no chunks."""
+    """Return the allocation time of chunks, or None without chunks."""
     return dataset.chunks and dataset.id.get_create_plist().get_alloc_time()
 
 
-# Remark of repack for each property, and what a dataset has of it. Falsy: nothing that could be
-# lost.
+# Remark of repack for each property, and a function that returns the dataset's property. A false
+# value means that the dataset has nothing to lose.
 KINDS = {
     "Fletcher32 checksums are not kept": has_checksum,
     "numbers are stored in this machine's byte order": lambda dataset: dataset.dtype.str[0] == ">",
@@ -232,7 +233,7 @@ def test_repack_keeps_a_user_block(libver, seed, tmp_path):
         tailrace("recover", target)
         stored = target.read_bytes()
         assert stored[:n_bytes] == block, way
-        # The superblock says where it stands and where the file ends.
+        # The superblock has its own address and the file's end.
         version = stored[n_bytes + 8]
         base, _, end = struct.unpack_from("<QQQ", stored, n_bytes + (12 if version > 1 else 24))
         assert (base, end) == (n_bytes, len(stored)), way
@@ -248,11 +249,11 @@ def test_repack_keeps_a_user_block(libver, seed, tmp_path):
 
 
 def give_later_layout(path, name):
-    """Let a dataset have a layout message of a version that HDF5 has since 2.0 only."""
+    """Change a dataset's layout message to a version that only HDF5 2.0 and later know."""
     with h5py.File(path) as file:
         address = h5py.h5o.get_info(file[name].id).addr
     stored = bytearray(path.read_bytes())
-    at = address + 16  # Behind the header's prefix: messages of version 1.
+    at = address + 16  # Messages of version 1 follow the header's prefix.
     while struct.unpack_from("<H", stored, at)[0] != 8:
         at += 8 + struct.unpack_from("<H", stored, at + 2)[0]
     assert stored[at + 8] == 3
@@ -295,7 +296,7 @@ def test_an_attribute_of_a_later_hdf5_takes_none_with_it_unsaid(ranks, tmp_path)
         address = h5py.h5o.get_info(file["u"].id).addr
     stored = bytearray(source.read_bytes())
     at = stored.index(b"later\0", address)
-    assert stored[at + 8] == 0x11  # Class and version of its type.
+    assert stored[at + 8] == 0x11  # Class and version of the type.
     stored[at + 8] = 0x51
     source.write_bytes(stored)
     for command in [("repack", source, "-o", target, "--bound", "abs=0.1"),
@@ -318,7 +319,7 @@ def test_an_attribute_of_a_later_hdf5_takes_none_with_it_unsaid(ranks, tmp_path)
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_types_of_all_kinds_with_holes_along_any_dimension(seed, tmp_path):
-    """HDF5 1.10 answers wrong coordinates of chunks where a later dimension is unlimited."""
+    """HDF5 1.10 returns wrong coordinates of chunks if a later dimension is unlimited."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     rng = np.random.default_rng(seed)
     rows, columns = int(rng.integers(3, 40)), int(rng.integers(20, 120))
@@ -356,7 +357,7 @@ def test_types_of_all_kinds_with_holes_along_any_dimension(seed, tmp_path):
 
 
 def test_arrays_of_texts_and_lists(tmp_path):
-    """HDF5 1.10 converts only the first of several such elements right."""
+    """HDF5 1.10 converts only the first of several such elements correctly."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     text = h5py.string_dtype()
     inner = np.dtype([("number", "f8"), ("text", text)])
@@ -440,7 +441,7 @@ def test_what_is_no_field_is_listed_and_names_can_be_escaped(tmp_path):
     done = tailrace("repack", source, "-o", target, "--bound", "abs=1e-3", "--codec", "trz",
                     "--field", r"a\:b\*:bound=none", "--field", "u[0]:bound=none", "--json",
                     tmp_path / "report.json", ranks=2)
-    assert "no fields, copied as they are stored" in re.sub(r"\s+", " ", done.stdout)
+    assert "not fields, copied as stored" in re.sub(r"\s+", " ", done.stdout)
     report = json.loads((tmp_path / "report.json").read_text())["files"][0]
     assert {each["path"]: each["type"] for each in report["others"]} == types
     listed = json.loads(tailrace("info", target, "--json", "-").stdout)
@@ -453,7 +454,7 @@ def test_what_is_no_field_is_listed_and_names_can_be_escaped(tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_filters_that_nobody_has_are_copied_or_named(ranks, tmp_path):
-    """LZF is a filter of h5py's alone."""
+    """Filter LZF exists only in h5py."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"
     values = np.arange(6000, dtype=">f4").reshape(60, 100)
     with h5py.File(source, "w") as file:
@@ -480,7 +481,7 @@ def test_a_filter_that_is_missing_is_named(kind, flags, ranks, tmp_path):
         file["u"] = np.arange(10.0)
         create = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
         create.set_chunk((5,))
-        # HDF5 refuses filters for what points elsewhere, unless they are optional.
+        # HDF5 refuses mandatory filters for values with pointers.
         optional = h5py.h5z.FLAG_OPTIONAL if kind in ("texts", "lists") else flags
         create.set_filter(32000, optional, ())  # lzf
         dataset = h5py.Dataset(h5py.h5d.create(

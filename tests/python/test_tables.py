@@ -1,4 +1,5 @@
-"""The tables of measurements in the pages are what tables.py makes of the committed CSVs, and
+"""Tables of measurements in the pages: tables.py makes them from the committed CSVs.
+
 lab/bench/all writes such CSVs."""
 
 import csv
@@ -14,7 +15,7 @@ from cli_tools import ENVIRONMENT, ROOT, bench_script, find_bench_modules, launc
 pytestmark = pytest.mark.full
 
 RESULTS = ROOT / "lab" / "bench" / "results"
-#: CSVs of which no table is made, and why.
+#: Reasons for CSVs without a table.
 WITHOUT_TABLE = {
     "in_situ_sizes.csv": "cited in words", "schedule_bounds.csv": "input of schedule_gaps.py",
     "simulate_figure_3.csv": "drawn", "simulate_figure_7.csv": "drawn",
@@ -53,7 +54,7 @@ def test_every_csv_is_in_a_table_or_named(tables):
 
 
 def test_measurements_stand_between_marks():
-    """A table with many numbers is made of a CSV."""
+    """Tables with many measured numbers must come from a CSV."""
     measured = re.compile(r"[+-]?[\d,]+\.\d+( ?(%|s|ms|x|[kM]B|MB/s))?$")
     found = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
@@ -67,7 +68,7 @@ def test_measurements_stand_between_marks():
 
 
 def test_another_number_is_found(tmp_path):
-    """One number in each of two CSVs: the pages with tables of them differ, and no others."""
+    """If a number changes in two CSVs, exactly the pages with their tables differ."""
     folder = tmp_path / "results"
     shutil.copytree(RESULTS, folder)
     for name, old, new in (("concat_scaling.csv", ",0.92035,", ",0.93035,"),
@@ -98,7 +99,7 @@ def built():
 
 
 def test_a_quick_session(tmp_path):
-    """Run one part of each kind: the CSVs have the committed ones' columns, and give the tables."""
+    """Run one part of each kind: CSVs have the columns of the committed ones, and give tables."""
     built()
     script("all", "--quick", "--parts", "write,variables", "--results", tmp_path, "--folder",
            tmp_path, timeout=600)
@@ -123,7 +124,7 @@ def test_unknown_parts_are_refused():
 
 
 def test_a_slow_build_is_not_measured(tmp_path):
-    """The presets ci and default are compiled in less time, and run slower."""
+    """The presets ci and default compile faster and run slower, so they are not measured."""
     built()
     cache = (build_folder() / "CMakeCache.txt").read_text()
     if "TAILRACE_OPTIMISE_EVERYTHING:BOOL=ON" in cache:
@@ -145,7 +146,7 @@ def test_what_counts_as_near_the_smallest(tables, sizes, verdict):
 
 
 def test_means_of_codecs_are_of_the_same_fields(tables):
-    """A field that one codec does not support is left out of means over several types."""
+    """A field that one codec does not support is excluded from means over several types."""
     codecs = tables.tables_of_codecs.EXACT
     rows = [{"file": "a", "field": field, "dtype": dtype, "codec": codec, "raw_bytes": "1000",
              "encoded_bytes": n_bytes, "encode_MB_per_s": speed, "decode_MB_per_s": speed}
@@ -159,7 +160,7 @@ def test_means_of_codecs_are_of_the_same_fields(tables):
 
 
 def test_exact_codecs_are_compared_on_equal_values(monkeypatch):
-    """The chunks are the field's, and a codec that changes a value is an error."""
+    """All codecs get the field's chunks, and a codec that changes a value is an error."""
     find_bench_modules(monkeypatch)
     import lossless
     import numpy as np

@@ -1,7 +1,7 @@
-"""Shared books from end to end: trained from a step, given to the next ones, read by stock HDF5.
+"""Shared books from end to end: trained from a step, used for the next ones, read by stock HDF5.
 
-Books come from `tailrace-lab train-book`, from tailrace.train_book (Python) and from
-trz_trainer_book (C, underneath it); they go into files by repack, h5repack's arguments and h5py.
+`tailrace-lab train-book`, tailrace.train_book (Python) and trz_trainer_book (C, which Python calls)
+train books. repack, h5repack's arguments and h5py store them in files.
 """
 
 import h5py
@@ -16,7 +16,7 @@ BOOK_FLAG = 1 << 18
 
 
 def step(t):
-    """An evolving field, with noise so that the codes have something to say."""
+    """Return a step of an evolving field, with noise so that its codes are not trivial."""
     x = np.linspace(0, 20, EDGE)
     noise = np.random.default_rng(t).normal(0, 1e-2, (EDGE, EDGE, EDGE))
     return (np.sin(x + 0.1 * t)[:, None, None] * np.cos(x)[:, None] + np.sin(2 * x)
@@ -25,7 +25,7 @@ def step(t):
 
 @pytest.fixture
 def steps(tmp_path):
-    """Two steps with a field, a rougher one, and integers."""
+    """Write two steps with a field, a rougher one, and integers."""
     paths = []
     for t in range(2):
         paths.append(tmp_path / f"step{t}.h5")
@@ -67,13 +67,13 @@ def test_repack_with_a_book_for_one_field(ranks, steps, book, tmp_path):
              for path in (with_book, without)]
     assert sizes[0] != sizes[1] and abs(sizes[0] - sizes[1]) < 0.05 * sizes[1]
     tailrace("verify", steps[1], with_book)
-    # Values are equal, and the plug-in alone can read them.
+    # Values are equal, and reading them needs only the plug-in.
     np.testing.assert_array_equal(values_by_plugin(with_book, tmp_path),
                                   values_by_plugin(without, tmp_path))
 
 
 def values_by_plugin(path, tmp_path):
-    """Values that stock h5py reads in a process with only the plug-in's folder."""
+    """Read values with stock h5py, in a process that has only the plug-in's folder."""
     python(f"""
         import h5py, numpy as np
         with h5py.File({str(path)!r}) as file:
@@ -107,7 +107,7 @@ def test_filter_args_hand_the_book_to_h5py(steps, book, tmp_path):
     repack(steps[1], ours, "--only", "u", "--field", f"u:book={book}")
     assert words_of(ours) == words_of(theirs)
     assert stored_chunks(ours) == stored_chunks(theirs)
-    # The package makes the same words of the same bytes.
+    # The package makes the same client data from the same bytes.
     keywords = f"**tailrace.Trz(abs={BOUND}, book=open({str(book)!r}, 'rb').read())"
     python(write.format(package=", tailrace", source=str(steps[1]), target=str(theirs),
                         keywords=keywords), package=True)
@@ -178,7 +178,7 @@ def test_files_that_are_no_books(ranks, steps, book, tmp_path):
     lines = own_lines(tailrace("filter-args", "-c", f"trz,book={bad}", "-b", "abs=1",
                                code=2).stderr)
     assert "16384" in lines[0]
-    # Codecs that have no books say so.
+    # Codecs without books refuse the setting.
     done = tailrace("repack", steps[1], "-o", target, "--codec", f"deflate,book={book}", code=2)
     assert 'unknown setting "book"' in done.stderr
 

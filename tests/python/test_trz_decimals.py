@@ -1,8 +1,8 @@
-"""Real fields that are decimals in disguise, lossless through trz: bytes, and values by h5py.
+"""Real fields whose floats are decimals, lossless through trz: encoded bytes, and values by h5py.
 
-Tenths (geopotential heights), k * 0.001 - 10 with fill values or NaN (the ocean's salinity and
-temperature) and 8000 / k (hit fractions of HEP). The limits are a few percent above what each took
-when it was written; pcodec 1.1.0 at level 12 took 145130, 705877, 701642, 1180461 and 8669 bytes.
+Fields: tenths (geopotential heights), k * 0.001 - 10 with fill values or NaN (the ocean's salinity
+and temperature), and 8000 / k (hit fractions of HEP). The limits are a few percent above measured
+sizes. pcodec 1.1.0 at level 12 needs 145130, 705877, 701642, 1180461 and 8669 bytes.
 """
 
 import h5py
@@ -18,7 +18,7 @@ FIELDS = [("climate.h5", "hgt_21", 123_000), ("climate.h5", "levitus_salt", 475_
 
 @pytest.mark.parametrize("file, field, bytes_max", FIELDS)
 def test_real_decimals(file, field, bytes_max, tmp_path):
-    """Small chunks, of version 5 of the format, and values that are the original's bits."""
+    """Chunks are small and of format version 5, and values equal the original bit for bit."""
     if not (REAL_DATA / file).exists():
         pytest.skip("no real data")
     with h5py.File(REAL_DATA / file) as opened:

@@ -1,4 +1,4 @@
-"""The filter plug-in libh5trz.so in stock HDF5 of three kinds: h5py's, netCDF4's, Debian's tools.
+"""Filter plug-in libh5trz.so in three stock HDF5s: h5py's, netCDF4's, and that of Debian's tools.
 
 Each wheel brings its own HDF5 and one process may hold both, so every test that loads the plug-in
 runs in a separate process. The package is imported from the source tree, with the library of the
@@ -22,7 +22,7 @@ SHAPE, CHUNK, BOUND = (48, 40, 64), (16, 40, 32), 1e-3
 
 
 def plugin():
-    """The plug-in of the build under test."""
+    """Return the plug-in of the build under test."""
     path = pathlib.Path(program()).resolve().parents[1] / "lib" / "hdf5" / "plugin" / "libh5trz.so"
     if not path.exists():
         pytest.skip(f"{path} is not built")
@@ -30,7 +30,7 @@ def plugin():
 
 
 def run(*words, with_plugin=True, package=False, code=0):
-    """Run words in an environment with the plug-in's folder, the Python package, or neither."""
+    """Run a command in an environment with the plug-in's folder, the package, both, or neither."""
     environment = {k: v for k, v in ENVIRONMENT.items() if k != "HDF5_PLUGIN_PATH"}
     if with_plugin:
         environment["HDF5_PLUGIN_PATH"] = str(plugin().parent)
@@ -103,7 +103,7 @@ def test_h5py_writes_and_reads(way, source, tmp_path):
                         package=True, with_plugin=way == "both")
     number, flags, words, name = filter_of(target)
     assert (number, flags, name) == (481, 1, b"trz")
-    # The user's words, the chunk's type and rank, its extents.
+    # Client data: the user's words, then the chunk's type and rank, and its extents.
     assert words[4:] == (3 << 8, *CHUNK) and words[0] == 1 | 1 << 8 | 1 << 16
 
 
@@ -112,7 +112,7 @@ def test_h5py_without_the_filter_fails(source, tmp_path):
     write_with_h5py(source, target, f"**tailrace.Trz(abs={BOUND})", "import tailrace",
                     package=True, with_plugin=False)
     done = python(f"import h5py; h5py.File({str(target)!r})['u'][...]", with_plugin=False, code=1)
-    assert "OSError" in done.stderr  # h5py shows a folder that was searched, not the number
+    assert "OSError" in done.stderr  # h5py shows a searched folder, not the filter's number
 
 
 def test_chunks_equal_those_of_tailrace(source, tmp_path):
@@ -148,7 +148,7 @@ def test_tailrace_reads_without_the_plugin(source, tmp_path):
 
 
 def test_stock_tools(source, tmp_path):
-    """h5repack encodes, h5diff and h5dump decode; what is no number keeps its old settings."""
+    """h5repack encodes, h5diff and h5dump decode; data that are not numbers keep their settings."""
     if shutil.which("h5repack") is None:
         pytest.skip("no h5repack")
     target, plain = tmp_path / "out.h5", tmp_path / "plain.h5"
@@ -164,7 +164,7 @@ def test_stock_tools(source, tmp_path):
     run("h5dump", "-d", "u", "-o", tmp_path / "dump.bin", "-b", "LE", target)
     dumped = np.fromfile(tmp_path / "dump.bin", "f4").reshape(SHAPE)
     assert 0 < np.abs(dumped.astype("f8") - values(source)).max() <= BOUND
-    # And away again.
+    # Remove the filter again.
     run("h5repack", "-f", "NONE", target, plain)
     np.testing.assert_array_equal(values(plain), dumped)
 
@@ -198,7 +198,7 @@ def cd_values(settings):
 
 
 def test_fill_values_and_edges(tmp_path):
-    """The dataset's fill value is recorded and kept; partial chunks are padded with it by HDF5."""
+    """The dataset's fill value is recorded and kept, and HDF5 pads partial chunks with it."""
     target = tmp_path / "out.h5"
     field = smooth((37, 41))
     field[::5, 3] = -999
@@ -265,7 +265,7 @@ def test_a_damaged_chunk_is_an_error(source, tmp_path):
                 else:
                     raise SystemExit(f"byte {{at}} was not missed")
     """, package=True)
-    # HDF5 2.0 drops what a filter says on its error stack; that it failed is what remains.
+    # HDF5 2.0 drops a filter's messages from its error stack, and only reports the failure.
     assert done.stdout.count("filter returned failure") == 4, done.stdout
 
 
@@ -327,7 +327,7 @@ def test_arrays_and_doctests():
 
 
 def test_a_shared_book_travels_in_the_file(tmp_path):
-    """Chunks that lean on a book in the client data are read where nothing but the plug-in is."""
+    """Chunks with a book in the client data can be read with the plug-in only."""
     target = tmp_path / "out.h5"
     python(f"""
         import h5py, numpy as np, tailrace
@@ -380,7 +380,7 @@ def test_a_shared_book_travels_in_the_file(tmp_path):
 
 
 def test_the_golden_chunk_is_read(tmp_path):
-    """The chunk that version 0.1.0 wrote, of the values computed here, through the plug-in."""
+    """The plug-in reads a chunk of version 0.1.0, whose values are computed here."""
     python(f"""
         import h5py, numpy as np, tailrace
         golden = open({str(ROOT / 'tests' / 'golden' / 'codec_trz_0.1.0.bin')!r}, "rb").read()

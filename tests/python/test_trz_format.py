@@ -1,7 +1,7 @@
-"""The trz chunk format: our decoder against one in plain Python, written from the document alone.
+"""Chunk format of trz: our decoder compared with one in plain Python, written from the document.
 
-trz_reference.py decodes by trz/docs/trz-format.md; trz_format_cases.py makes chunks with the real
-encoder and compares, in a process of its own. Golden chunks must decode to their values for ever.
+trz_reference.py decodes by trz/docs/trz-format.md. trz_format_cases.py makes chunks with the real
+encoder and compares, in a separate process. Golden chunks must decode to their values forever.
 """
 
 import pathlib
@@ -21,6 +21,6 @@ CASES = pathlib.Path(__file__).parent / "trz_format_cases.py"
        ("joined", 80), ("refined", 150), ("damaged", 1000)]),
 ])
 def test_both_decoders_agree(group, least):
-    """Bit for bit; `damaged`: whatever one refuses the other refuses."""
+    """Values are equal bit for bit; of damaged chunks, both decoders refuse the same."""
     done = run(sys.executable, "-W", "ignore", CASES, group, package=True)
     assert int(done.stdout.split()[0]) >= least, done.stdout

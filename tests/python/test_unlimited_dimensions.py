@@ -39,7 +39,7 @@ def test_all_unlimited_dimensions_stay(tmp_path, codec, ranks):
             assert np.array_equal(file["inner"][:], VALUES[0].T)
     if codec == "trz":
         return
-    with netCDF4.Dataset(target, "a") as file:  # and they grow
+    with netCDF4.Dataset(target, "a") as file:  # extend both dimensions
         file["both"][6:8, 4:7] = np.full((2, 3, 5), -1)
         file["inner"][:, 4] = 9
     with netCDF4.Dataset(target) as file:
@@ -105,8 +105,9 @@ def test_concat_keeps_limits_of_inner_dimensions(tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_chunks_stay_theirs_when_another_variable_lengthens_an_inner_dimension(tmp_path, ranks):
-    """The index numbers chunks by the extents in the file: those before the lengthening would give
-    the second row's chunks the places of their neighbours."""
+    """The index numbers chunks by the file's current extents.
+
+    The older extents would give chunks of the second row the numbers of their neighbours."""
     path = tmp_path / "a.nc"
     python_package.run(f"""
     from mpi4py import MPI

@@ -1,4 +1,4 @@
-"""tailrace verify --concat: outputs made by h5py, right ones and ones that are wrong in one way."""
+"""tailrace verify --concat: outputs made by h5py, correct ones and ones with a single error."""
 
 import h5py
 import numpy as np
@@ -17,7 +17,7 @@ def text_of(n, seed):
 
 
 def make_input(path, seed, n):
-    """One input; the seed distinguishes its columns."""
+    """Write an input; the seed distinguishes its columns."""
     random = np.random.default_rng(seed)
     with h5py.File(path, "w", track_order=False) as file:
         file.attrs["title"] = "hits"
@@ -63,7 +63,7 @@ def columns_of(paths):
 
 
 def concatenate(paths, target, keys=False):
-    """h5py's own concatenation: other chunks, another codec, one column after another."""
+    """Concatenate with h5py, column by column, with other chunks and another codec."""
     with h5py.File(paths[0]) as first, h5py.File(target, "w") as out:
         out.attrs.update(first.attrs)
         for group in ("spill", "rec"):
@@ -93,7 +93,7 @@ def concatenate(paths, target, keys=False):
 
 
 def add_keys(out):
-    """Events are numbered as /spill has them."""
+    """Add keys, which number events in the order of /spill."""
     numbers_of = {}
     for event in zip(out["spill/run"][...], out["spill/evt"][...]):
         numbers_of.setdefault(event, len(numbers_of))
@@ -152,7 +152,7 @@ def test_little_memory_makes_many_windows(joined, memory):
     found = differences(target, inputs, "--memory", memory, ranks=2)
     assert len(found) == 1
     assert f"in_3.h5: dataset \"/rec/image\" row {187 - 57} (row 187 of the output)" in found[0]
-    assert f"element 19 of it, is {row[3, 4] - 1}, but arrived as {row[3, 4]}" in found[0]
+    assert f"element 19 of it, is {row[3, 4] - 1}, but {row[3, 4]} in" in found[0]
 
 
 def edit(path):
@@ -161,7 +161,7 @@ def edit(path):
 
 def change_value(out):
     out["rec/energy"][3] = 17.25
-    return ["in_0.h5", "/rec/energy", "row 3 ", "arrived as 17.25"]
+    return ["in_0.h5", "/rec/energy", "row 3 ", "but 17.25 in the output"]
 
 
 def change_nan(out):
@@ -201,7 +201,7 @@ def swap_rows(out):
 
 def lose_rows(out):
     out["spill/evt"].resize(180, axis=0)
-    return ["/spill/evt", "180 rows", "188", "in_3.h5", "did not arrive"]
+    return ["/spill/evt", "180 rows", "188", "in_3.h5", "following rows are missing"]
 
 
 def add_rows(out):
@@ -216,12 +216,12 @@ def lose_dataset(out):
 
 def add_dataset(out):
     out["rec/more"] = 1
-    return ["/rec/more", "is in no input"]
+    return ["/rec/more", "is not in any input"]
 
 
 def add_group(out):
     out.create_group("rec/folder")
-    return ['group "/rec/folder"', "is in no input"]
+    return ['group "/rec/folder"', "is not in any input"]
 
 
 def change_type(out):
@@ -375,7 +375,7 @@ def test_keys_that_were_promised(joined):
 def test_usage(joined):
     inputs, target = joined
     for arguments, words in (
-            ((target, "--concat", target, "--bound", "abs=1"), "excludes --bound"),
+            ((target, "--concat", target, "--bound", "abs=1"), "cannot be combined with --bound"),
             ((target, target, "-i", "x"), "need --concat"),
             ((target,), "COMPRESSED is required"),
             (("--concat", target), "no inputs"),

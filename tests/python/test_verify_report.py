@@ -1,4 +1,4 @@
-"""tailrace verify --report: each number against its formula in NumPy, on real data."""
+"""tailrace verify --report: each number is compared with its formula in NumPy, on real data."""
 
 import html.parser
 import json
@@ -34,7 +34,7 @@ def kolmogorov_smirnov(first, second):
 
 
 def window_means(values, weights):
-    """Weighted means of all 11 x 11 windows, over what is not NaN."""
+    """Return weighted means of all 11 x 11 windows, over values that are not NaN."""
     windows = np.lib.stride_tricks.sliding_window_view(values, (11, 11))
     there = np.lib.stride_tricks.sliding_window_view(~np.isnan(values), (11, 11))
     return (np.einsum("ijkl,kl->ij", np.nan_to_num(windows), weights)
@@ -72,7 +72,7 @@ def data_ssim(first, second):
 
 
 def power(values):
-    """Power spectrum of a map or a piece of a line, and the frequency of each number."""
+    """Return the power spectrum of a map or a piece of a line, and the frequencies."""
     window = np.ones(values.shape)
     squares = np.zeros(values.shape)
     for axis, n in enumerate(values.shape):
@@ -243,7 +243,7 @@ def test_equal_fields_and_integers(tmp_path):
 
 
 def test_a_lumpy_distribution_needs_more_passes(tmp_path):
-    """Values of a few sizes, so that single bins hold much: the statistic is exact all the same."""
+    """The statistic is exact even if values have few magnitudes, so that single bins are large."""
     generator = np.random.default_rng(3)
     values = np.round(generator.standard_normal(60000), 1).astype("f4")
     values[::7] *= np.float32(1e-30)
@@ -276,7 +276,7 @@ def test_memory_changes_nothing_but_what_it_cannot_hold(tmp_path):
 
 
 class Page(html.parser.HTMLParser):
-    """Collects the parts of a page."""
+    """Parser that collects the parts of a page."""
 
     def __init__(self):
         super().__init__()

@@ -1,5 +1,5 @@
-"""verify of what other programs leave in files: datasets without values, references of short
-addresses, bytes behind the end of the HDF5 file."""
+"""verify of other programs' files: datasets without values, references with short addresses, bytes
+behind the end of the HDF5 file."""
 
 import json
 import re
@@ -16,7 +16,7 @@ TYPES = {"f8": h5t.NATIVE_DOUBLE, ">i4": h5t.STD_I32BE, "compound": h5t.py_creat
 
 
 def create(file, name, kind, *, rows=20, chunk=None, never=False, defined=False):
-    """A dataset whose fill value is undefined, or never written."""
+    """Create a dataset whose fill value is undefined, or never written."""
     creation = h5p.create(h5p.DATASET_CREATE)
     if chunk:
         creation.set_chunk((chunk,))
@@ -31,7 +31,7 @@ def create(file, name, kind, *, rows=20, chunk=None, never=False, defined=False)
 
 
 def undefine(creation, type_):
-    """h5py has no call for it."""
+    """Undefine the fill value through ctypes, because h5py has no call for it."""
     import ctypes
     from pathlib import Path
     library = ctypes.CDLL(str(next((Path(h5py.__file__).parents[1] / "h5py.libs").glob(
@@ -91,8 +91,9 @@ def test_chunks_without_values_are_equal_to_such_alone(kind, never, tmp_path):
 
 
 def short_file(path, order, target="b", rows=(1, 3)):
-    """A file of 4-byte addresses with references to objects and regions in datasets and attributes.
-    `order` of the datasets decides at which addresses they lie."""
+    """Write a file of 4-byte addresses with object and region references.
+
+    Datasets and attributes have references. `order` determines the addresses of the datasets."""
     creation = h5p.create(h5p.FILE_CREATE)
     creation.set_sizes(4, 4)
     made = h5f.create(str(path).encode(), h5f.ACC_TRUNC, creation)
@@ -113,7 +114,7 @@ def test_references_of_short_addresses_are_compared_by_what_they_refer_to(ranks,
     short_file(first, "abc")
     with h5py.File(first) as file:
         assert file["to object"][0] and file[file["to object"][0]].name == "/b"
-    short_file(other, "cba")  # Equal objects at other addresses.
+    short_file(other, "cba")  # Equal objects have other addresses.
     verified(first, other, 0, ranks=ranks)
     short_file(other, "cba", target="c")
     said = verified(first, other, 1, ranks=ranks)
@@ -162,7 +163,7 @@ def test_bytes_behind_the_end_are_said(user_block, libver, ranks, tmp_path):
     other = tmp_path / "other.h5"
     other.write_bytes(plain + b"A signature")
     assert listed in verified(source, other, 0, "--json", tmp_path / "report.json")
-    assert "byte 0 of 11 is another one" in (tmp_path / "report.json").read_text()
+    assert "byte 0 of 11 differs" in (tmp_path / "report.json").read_text()
     other.write_bytes(plain + b"a signature")
     said = verified(source, other, 0, "--json", tmp_path / "report.json")
     assert listed not in said

@@ -1,8 +1,8 @@
-"""tailrace verify notices every change of a copy that a reader's program could miss.
+"""tailrace verify detects every change of a copy that could affect a reader's program.
 
-Random files, each with all kinds of objects; one change after another is made to a copy of them by
-h5py. verify must exit 1 and name the object, exit 0 for the copy itself, and for the changed copy
-with that object ignored.
+Files are random, with all kinds of objects. h5py makes one change after another to copies. verify
+must exit with 1 and name the object. It must exit with 0 for an unchanged copy, and if the changed
+object is ignored.
 """
 
 import json
@@ -21,7 +21,7 @@ ORDERED = h5p.CRT_ORDER_TRACKED | h5p.CRT_ORDER_INDEXED
 
 
 def dataset_of(file, name, type_, values=None, shape=None, limits=None, fill=None, **layout):
-    """A dataset by HDF5's own calls, so that each property is what it says."""
+    """Create a dataset by HDF5's own calls, so that each property is explicit."""
     create = h5p.create(h5p.DATASET_CREATE)
     create.set_attr_creation_order(ORDERED)
     if fill is not None:
@@ -49,7 +49,7 @@ def fixed_text(n, padding=h5t.STR_NULLPAD, characters=h5t.CSET_ASCII):
 
 
 def compound(members, n_bytes=None):
-    """@param members  (name, offset, type)"""
+    """Create a compound type. @param members  (name, offset, type)"""
     made = h5t.create(h5t.COMPOUND, n_bytes or max(at + t.get_size() for _, at, t in members))
     for name, at, type_ in members:
         made.insert(name.encode(), at, type_)
@@ -127,7 +127,7 @@ def make(path, rng, user_block=512):
 
 
 def again(file, name, type_, values, **how):
-    """The dataset made anew; changed() restores the order of the root's links."""
+    """Recreate the dataset; changed() restores the order of the root's links."""
     del file[name]
     return dataset_of(file, name, type_, values, **how)
 
@@ -136,7 +136,7 @@ CHANGES = {}
 
 
 def change(path, ignore=None):
-    """Register a change of the object `path`. @param ignore  options with which it is none."""
+    """Register a change of the object `path`. @param ignore  options that make verify ignore it."""
     def register(function):
         CHANGES[function.__name__] = (path, ignore or ["--ignore", path], function)
         return function
@@ -506,7 +506,7 @@ def test_one_change(name, tmp_path):
     assert code == 0 or name in SEVERAL, report["problems"]
 
 
-# Changes that other objects show, too: members of a group, what leads to it, a second name.
+# Changes that also affect other objects: members of a group, links and references to it.
 SEVERAL = {"missing_group", "renamed", "another_named_type", "objects_merged"}
 
 
@@ -564,8 +564,7 @@ def test_byte_order_may_change_with_loss_only(tmp_path):
 
 
 def test_references_are_found_by_address(tmp_path):
-    """Test as many references as in a file of sorted spikes; some have another target in the
-    copy."""
+    """Compare as many references as a file of sorted spikes has; some have another target."""
     original, target = tmp_path / "in.h5", tmp_path / "out.h5"
     with h5py.File(original, "w") as file:
         targets = [file.create_dataset(f"g/d{i}", data=i).ref for i in range(50)]
@@ -634,7 +633,7 @@ def test_names_are_shown_escaped(tmp_path):
 
 
 def test_dimensions_of_netcdf_are_compared_by_name(tmp_path):
-    """The numbers of dimensions, and what lists scales, differ between copies; names may not."""
+    """Copies may have other dimension numbers and lists of scales, but not other names."""
     original, target, other = (tmp_path / name for name in ("in.nc", "out.nc", "other.nc"))
 
     def write(path, order, second="y"):

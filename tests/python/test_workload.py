@@ -1,6 +1,7 @@
-"""A little of the workload: random programs by every door, held to a model (tests/workload).
+"""Short runs of the workload: random programs through every door, compared with a model.
 
-Fixed seeds, and a new one, which is printed: `scripts/workload --seed S` runs it again.
+tests/workload has the programs' language and the doors. Seeds are fixed, except for a new one,
+which is printed. `scripts/workload --seed S` repeats it.
 """
 
 import random
@@ -21,9 +22,9 @@ from workload.language import Program  # noqa: E402
 from workload.shrink import shrink  # noqa: E402
 from workload.verdict import Verdict  # noqa: E402
 
-#: Programs of the fixed seeds, all doors in turn: a number, so that every machine runs the same.
+#: Number of programs of the fixed seeds, on all doors in turn; the same on every machine.
 PROGRAMS, PROGRAMS_OF_FULL = 80, 800
-#: The same under faults, of which many cost a start of the door.
+#: Number of programs with faults, many of which need a restart of the door.
 FAULTY, FAULTY_OF_FULL = 25, 280
 SOUND = [door for door, its in DOORS.items() if not its.TRAITS.faults]
 
@@ -41,14 +42,14 @@ def test_random_programs_of_a_fixed_seed(pytestconfig):
 
 
 def test_faults_in_programs_of_a_fixed_seed(pytestconfig):
-    """The merge tier has the doors that start quickly."""
+    """The merge tier tests the doors that start quickly."""
     full = pytestconfig.getoption("--tier") == "full"
     quick = ["array-faults", "steps-faults", "serial-faults"]
     run("faults", [door for door in DOORS if door not in SOUND] if full else quick,
         programs=FAULTY_OF_FULL if full else FAULTY)
 
 
-# Not before a merge as long as long runs still find faults: no merge may fail for an older fault.
+# Only in the full tier, because a merge must not fail for an older fault that a new seed reveals.
 @pytest.mark.full
 def test_random_programs_of_a_new_seed():
     run(str(random.SystemRandom().randrange(10**9)), seconds=120)
@@ -56,7 +57,7 @@ def test_random_programs_of_a_new_seed():
 
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_is_there(door):
-    """A door that is missing is left out of the tests above."""
+    """The tests above omit missing doors; this test names them."""
     missing = DOORS[door].missing()
     if missing:
         pytest.skip(missing)
@@ -101,7 +102,7 @@ def test_a_crash_belongs_to_the_program_that_ran():
 
 
 def test_a_failing_program_becomes_small():
-    """Every program fails here that puts a slice into v."""
+    """Every program that puts a slice into v counts as failing here."""
     def judged(program):
         hit = [at for at, op in enumerate(program.ops)
                if op["op"] == "put" and op["name"] == "v" and op["key"][:1]

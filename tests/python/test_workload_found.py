@@ -1,6 +1,6 @@
-"""Programs that the workload (tests/workload) has found to fail, one named test each.
+"""Programs with which the workload (tests/workload) has revealed faults, one named test each.
 
-A new one is pasted as it was printed. Faults that have a test of their own elsewhere are not here.
+Programs are pasted as the workload prints them. Faults with a test elsewhere are not repeated here.
 """
 
 import json
@@ -36,12 +36,11 @@ def put(name, key, kind="ramp"):
 FLUSH, CLOSE = {"op": "flush"}, {"op": "close"}
 
 
-# How many calls come before the one that matters depends on threads.
+# The number of the relevant call depends on threads.
 @pytest.mark.parametrize("call", range(66, 84, 3))
 @pytest.mark.sample(3)
 def test_a_kill_while_a_header_of_two_blocks_is_rewritten(call):
-    """The root's header and its continuation were rewritten one after the other, without a journal:
-    a kill between the two left a header that no reader could open."""
+    """A kill between writes of the root's header and its continuation leaves a readable file."""
     verdict = judged({"door": "array-faults", "ops": [
         {"op": "fault", "kind": "kill", "call": call},
         {"op": "open", "mode": "w", "options": "fsync=off,layout=predictive"},
@@ -60,7 +59,7 @@ def test_a_kill_while_a_header_of_two_blocks_is_rewritten(call):
 
 @pytest.mark.parametrize("dtype", ["i8", "u8"])
 def test_a_fill_value_that_no_double_holds_is_kept(dtype):
-    """netCDF's default fill values of 64-bit integers were rounded like other values."""
+    """netCDF's default fill values of 64-bit integers must not be rounded like other values."""
     verdict = judged({"door": "array", "ops": [
         {"op": "open", "mode": "w"}, {"op": "dim", "name": "x", "size": 40},
         var("v", ["x"], dtype, codec="portable", bound=["abs", 100.0]),
@@ -69,8 +68,8 @@ def test_a_fill_value_that_no_double_holds_is_kept(dtype):
 
 
 def test_of_puts_into_an_opened_scalar_the_later_stays():
-    """Ranks wrote what they had put there in no order, but where a collective call lay between.
-    Plain parallel HDF5 writes at once."""
+    """Puts of ranks into a scalar take effect in their order, also without a collective call in
+    between, because plain parallel HDF5 writes at once."""
     both = [{**put("v", [], "const"), "rank": rank, "values": {"kind": "const", "offset": value}}
             for rank, value in ((2, 1.0), (0, 5.0), (1, 3.0), (0, 7.0))]
     verdict = judged({"door": "hdf5-mpi", "ranks": 3, "ops": [
@@ -81,7 +80,7 @@ def test_of_puts_into_an_opened_scalar_the_later_stays():
 
 @pytest.mark.parametrize("dims", [[], ["x"]], ids=["scalar", "array"])
 def test_a_bound_that_names_no_codec(dims):
-    """The settings of PnetCDF programs' default codec were held against the one that is chosen."""
+    """Settings of PnetCDF programs' default codec must not be checked against the chosen codec."""
     verdict = judged({"door": "pnetcdf", "ranks": 1, "ops": [
         {"op": "open", "mode": "w"}, {"op": "dim", "name": "x", "size": 40},
         var("v", dims, "f4", bound=["abs", 1e-3]), put("v", [["s", 0, 40, 1]][:len(dims)]), CLOSE]})
@@ -91,7 +90,7 @@ def test_a_bound_that_names_no_codec(dims):
 @pytest.mark.parametrize("call", range(14, 29, 2))
 @pytest.mark.sample(2)
 def test_a_kill_within_a_flush_leaves_no_scalar_of_it(call):
-    """Scalars were written where they lie before the commit that made the flush's other values."""
+    """Scalars must not be written in place before the commit of the flush's other values."""
     verdict = judged({"door": "array-faults", "ops": [
         {"op": "fault", "kind": "kill", "call": call},
         {"op": "open", "mode": "w", "options": "fsync=off"},
@@ -102,7 +101,7 @@ def test_a_kill_within_a_flush_leaves_no_scalar_of_it(call):
 
 
 def test_a_flush_that_fails_gives_up_the_places_of_its_scalars():
-    """The next flush laid metadata there, and the scalar's dataset upon them."""
+    """Otherwise the next flush would put metadata there, and overwrite them with the scalar."""
     verdict = judged({"door": "pnetcdf-faults", "ranks": 1, "ops": [
         {"op": "fault", "kind": "sync", "call": 1, "rank": 0},
         {"op": "open", "mode": "w", "options": ""}, var("v3", [], "f4"), FLUSH]})

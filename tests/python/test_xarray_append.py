@@ -1,7 +1,7 @@
-"""Adding to files through xarray: mode="a", append_dim and region, and what cannot be added.
+"""Adding to files through xarray: mode="a", append_dim and region, and refusals.
 
-Nothing may read as another value than was given: values that the file's variables cannot hold,
-other units, other lengths are refused in words, and the file stays as it was.
+Added values must read back unchanged. Values that the file's variables cannot represent, other
+units, and other lengths are refused with a message, and the file does not change.
 """
 
 import netCDF4
@@ -49,7 +49,7 @@ def test_appending_equals_what_was_one_before(keys, tmp_path):
 
 @pytest.mark.parametrize("codec", ["zfp", "sz3"])
 def test_variables_of_plugins_are_appended_to(codec, tmp_path):
-    """hdf5plugin's plug-ins call h5py's HDF5, which knows nothing of the engine's datasets."""
+    """hdf5plugin's plug-ins call h5py's HDF5, which does not know the engine's datasets."""
     target = tmp_path / "out.nc"
     rng = np.random.default_rng(5)
     whole = xr.Dataset({"u": (("time", "y", "x"), rng.random((12, 18, 36), dtype="f4"))})
@@ -86,7 +86,7 @@ def test_what_cannot_be_appended(tmp_path):
             tailrace.write_dataset(given, target, append_dim="time")
         refused_in_words(failure.value)
         assert target.read_bytes() == before
-    with pytest.raises(ValueError, match="'t'.*whose encoding cannot change"):
+    with pytest.raises(ValueError, match="'t'.*its encoding cannot change"):
         tailrace.write_dataset(whole, target, append_dim="time", encoding={"t": {"abs": 1}})
 
 
@@ -103,7 +103,7 @@ def dates(*values):
 
 
 SINCE = {"units": "seconds since 1970-01-01"}
-#: First values, their encoding, more values, what is said of them.
+#: First values, their encoding, values to append, and the error about them.
 MISFITS = {
     "hours to days": (hours(0, 24), {}, hours(30, 36), "units = 'days'"),
     "numbers to hours": (hours(0, 24), {}, [3, 4], "units = 'days'"),
@@ -167,7 +167,7 @@ def test_values_that_the_file_can_hold(first, keys, more, step, dask, tmp_path):
     with xr.open_dataset(target, engine="h5netcdf", decode_timedelta=True) as back:
         expected = np.concatenate([first, more])
         read = back.t.values
-        if expected.dtype.kind == "i":  # -999 marks what is missing.
+        if expected.dtype.kind == "i":  # -999 marks missing values.
             expected = np.where(expected == -999, np.nan, expected)
         if expected.dtype.kind == "f":
             np.testing.assert_allclose(read, expected, rtol=0, atol=step)
@@ -189,7 +189,7 @@ def test_values_as_they_are_stored_are_appended_as_such(keys, tmp_path):
 
 
 def test_files_of_others_are_appended_to(tmp_path):
-    """Without a calendar, without a note of what is a duration; bounds of times without units."""
+    """The file has no calendar, no mark of durations, and bounds of times without units."""
     target = tmp_path / "out.nc"
     with netCDF4.Dataset(target, "w") as file:
         file.createDimension("time", None)
@@ -225,10 +225,10 @@ def test_files_of_others_are_appended_to(tmp_path):
 
 
 def test_nobody_elses_dimension_grows(tmp_path):
-    """A group has a dimension of its own; other variables on one stay as long as they are."""
+    """Appending grows the group's own dimension, and no other variables."""
     target = tmp_path / "out.nc"
     tailrace.write_dataset(of_time([1, 2]), target, unlimited_dims=["time"])
-    for _ in range(2):  # The group is new, then has values.
+    for _ in range(2):  # The group is new in the first round.
         tailrace.write_dataset(of_time([1.0, 2.0]), target, append_dim="time", group="g")
     tailrace.write_dataset(of_time([3]), target, append_dim="time")
     with xr.open_dataset(target, engine="h5netcdf") as root, \
@@ -251,7 +251,7 @@ def test_nobody_elses_dimension_grows(tmp_path):
             refused_in_words(failure.value)
             assert target.read_bytes() == before
     tailrace.write_dataset(of_time([1, 2]), target, unlimited_dims=["time"])
-    tailrace.write_dataset(of_time([4, 5, 6]), target, mode="a")  # All that is on it.
+    tailrace.write_dataset(of_time([4, 5, 6]), target, mode="a")  # Replaces all values.
     tailrace.write_dataset(of_time([1.0]), target, mode="a", unlimited_dims="time", group="g")
     with xr.open_dataset(target, engine="h5netcdf") as root, \
             xr.open_dataset(target, engine="h5netcdf", group="g") as group:

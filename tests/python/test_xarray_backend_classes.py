@@ -1,8 +1,8 @@
-"""xarray's own tests of its backends for netCDF-4, pointed at this engine.
+"""xarray's own tests of its netCDF-4 backends, run with this engine.
 
-They are those that xarray runs on netCDF4 and h5netcdf, from the module that its wheel has. Writing
-goes through tailrace.write_dataset, since to_netcdf knows no engines of others. What fails is
-listed with the reason, and has to fail: so the list is what is left.
+xarray's wheel has them, and runs them with netCDF4 and h5netcdf. Writing uses
+tailrace.write_dataset, because to_netcdf does not accept other packages' engines. Failing tests are
+listed with the reasons, and must fail, so that the list stays current.
 """
 
 import contextlib
@@ -15,15 +15,15 @@ tailrace = python_package.load()
 backends = pytest.importorskip("xarray.tests.test_backends")
 pytest.importorskip("netCDF4")
 
-#: Of xarray's tests; each passes with h5netcdf.
+#: Tests of xarray that fail here and pass with h5netcdf, with the reasons.
 FAILS = {
     "test_roundtrip_None_variable": "a variable named None is refused, but in a DataArray",
     "test_encoding_enum__no_fill_value": "enums are written as integers",
     "test_encoding_enum__multiple_variable_with_enum": "enums are written as integers",
 }
-#: What fails with h5netcdf as well.
+#: Tests that also fail with h5netcdf.
 FAILS_THERE = {"test_byte_attrs": "attributes of bytes come back without zero bytes"}
-#: Those that cannot be pointed here: fixtures of xarray's own conftest, to_netcdf(engine=).
+#: Tests that cannot run here: they need fixtures of xarray's conftest, or to_netcdf(engine=).
 NOT_RUN = ("test_roundtrip_timedelta_data_via_dtype", "test_vectorized_indexing_negative_step",
            "test_create_default_indexes")
 

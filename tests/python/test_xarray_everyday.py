@@ -1,9 +1,8 @@
-"""Everyday calls of xarray users, each compared with another engine: equal, or refused with a
-message.
+"""Everyday calls of xarray users, compared with another engine: results are equal, or refused.
 
-Every call is one of xarray's user guide on reading and writing files. A call that writes runs once
-through tailrace.write_dataset and once through to_netcdf; another library then reads both files,
-decoded and as stored. A call that reads runs on a file that the netCDF4 library has written.
+The calls are those of xarray's user guide on reading and writing files. A call that writes runs
+once through tailrace.write_dataset and once through to_netcdf; another library then reads both
+files, decoded and raw. A call that reads runs on a file of the netCDF4 library.
 """
 
 import io
@@ -26,7 +25,7 @@ TIMES = np.datetime64("2001-02-27", "ns") + np.arange(12) * np.timedelta64(6, "h
 
 
 def stripped(dataset):
-    """Without what Tailrace notes of itself."""
+    """Return the dataset without Tailrace's attributes."""
     dataset = dataset.load().copy()
     for attrs in (dataset.attrs, *(v.attrs for v in dataset.variables.values())):
         for key in [key for key in attrs if key.startswith("tailrace_")]:
@@ -35,7 +34,7 @@ def stripped(dataset):
 
 
 def refused_in_words(failure):
-    """Nothing that only a programmer of the engine understands."""
+    """Check that an error is understandable without knowledge of the engine's code."""
     text = str(failure)
     assert len(text) > 20 and "\n" not in text, text
     for noise in ("incompatible function arguments", "Invoked with", "std::", "0x", "<class",
@@ -48,7 +47,9 @@ def refused_in_words(failure):
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
-    """Files of the netCDF4 library, two of them in time: packed, masked, texts, groups."""
+    """Write files with the netCDF4 library, two of them consecutive in time.
+
+    They have packed and masked variables, texts and groups."""
     folder = tmp_path_factory.mktemp("stored")
     for part in range(2):
         with netCDF4.Dataset(folder / f"part{part}.nc", "w") as file:
@@ -235,7 +236,7 @@ def of(**keys):
 
 
 PACKED = {"dtype": "i2", "scale_factor": 0.01, "add_offset": 3.0, "_FillValue": -32768}
-#: Keywords of to_netcdf and write_dataset alike.
+#: Keywords for both to_netcdf and write_dataset.
 WRITES = {
     "nothing asked": {},
     "chunksizes": of(chunksizes=(4, 16, 24)),
@@ -281,7 +282,7 @@ def same_files(ours, theirs, **opening):
         with xr.open_dataset(ours, engine="h5netcdf", **how, **opening) as mine, \
                 xr.open_dataset(theirs, engine="h5netcdf", **how, **opening) as expected:
             xr.testing.assert_identical(stripped(mine), stripped(expected))
-            if 0 not in expected.sizes.values():  # netCDF4 makes length 0 unlimited.
+            if 0 not in expected.sizes.values():  # netCDF4 makes dimensions of length 0 unlimited.
                 assert mine.encoding["unlimited_dims"] == expected.encoding["unlimited_dims"]
             for name, variable in expected.variables.items():
                 assert mine[name].dtype == variable.dtype
@@ -303,7 +304,7 @@ def test_writing_equals_the_peer(keywords, tmp_path):
 
 @pytest.mark.parametrize("codec", ["gzip", "zstd", "blosc_lz4", "hdf5plugin", 32015])
 def test_compression_of_h5py_and_netcdf4(codec, tmp_path):
-    """Served as asked: the file says which filter it was."""
+    """The file has the requested filter."""
     hdf5plugin = pytest.importorskip("hdf5plugin")
     keys, expected = {
         "gzip": ({"compression": "gzip", "compression_opts": 7}, "deflate"),
@@ -319,7 +320,7 @@ def test_compression_of_h5py_and_netcdf4(codec, tmp_path):
 
 
 def test_what_netcdf4_has_read_is_asked_for_again(stored, tmp_path):
-    """encoding=dict(ds.t.encoding) is everyday; so is adding a bound to it."""
+    """encoding=dict(ds.t.encoding) is common, also with an additional bound."""
     with xr.open_dataset(stored / "part0.nc", engine="netcdf4") as source:
         source = source[["t", "y"]].load()
     tailrace.write_dataset(source, tmp_path / "out.nc", encoding={"t": dict(source.t.encoding)})
@@ -361,7 +362,7 @@ def test_bounds_are_of_unpacked_values(dtype, scale, offset, bound, dask, tmp_pa
 
 
 def test_what_a_packed_variable_cannot_hold(tmp_path):
-    """Under a bound it is an error; the older file stays."""
+    """A bound makes it an error, and the older file stays."""
     target = tmp_path / "out.nc"
     dataset().to_netcdf(target, engine="netcdf4")
     before = target.read_bytes()
@@ -385,7 +386,7 @@ def test_what_a_packed_variable_cannot_hold(tmp_path):
     ({"dtype": "f4", "abs": 0.05}, [1, 1e300])])
 @pytest.mark.parametrize("dask", [False, True])
 def test_no_value_beside_a_far_one_escapes_the_bound(keys, values, dask, tmp_path):
-    """Infinite ones neither; nor what would read as missing, nor integers."""
+    """Values that do not fit are refused: infinite, missing after encoding, or integers."""
     given = xr.Dataset({"t": ("x", np.asarray(values))})
     given = given.chunk({"x": -1}) if dask else given
     with pytest.raises(ValueError, match="'t': .* does not fit .* read as") as failure:
@@ -426,7 +427,7 @@ def test_what_fits_is_written_under_a_bound(keys, values, tmp_path):
 @pytest.mark.parametrize("how", [{"encoding": {"t": {"abs": 0.05}}}, {"encoding": {"t": {}}}])
 @pytest.mark.parametrize("own", [False, True])
 def test_missing_value_alone_marks_missing_values_under_a_bound(how, own, tmp_path):
-    """A bound keeps one value exactly: the one that is missing_value or _FillValue."""
+    """A bound keeps the value of missing_value or _FillValue exactly."""
     values = FIELD.copy()
     values[::3] = np.nan
     given = xr.Dataset({"t": (("time", "y", "x"), values)})
@@ -601,7 +602,7 @@ def test_a_dataarray(array, tmp_path):
 
 
 def test_what_variables_ask_for_by_their_own_encoding(tmp_path):
-    """ds.t.encoding[...] is honoured as by the peer; options given to the call go first."""
+    """ds.t.encoding[...] works like in the other engine; options of the call have priority."""
     given = dataset(raw=(("y",), np.array([b"one", b"three"] * 8)))
     given.t.encoding.update(chunksizes=(4, 8, 24), zlib=True, complevel=7, codec="trzz", abs=3)
     given.raw.encoding["dtype"] = str
@@ -620,7 +621,7 @@ def test_what_variables_ask_for_by_their_own_encoding(tmp_path):
 
 
 def test_what_tailrace_notes_is_in_the_encoding(tmp_path):
-    """Attributes are the data's; another file inherits no bound to encode by, but the loss."""
+    """A second file does not inherit the bound for encoding, but records the earlier loss."""
     tailrace.write_dataset(dataset(), tmp_path / "out.nc",
                            encoding={"t": {"abs": 0.01, "codec": "trz"}})
     with xr.open_dataset(tmp_path / "out.nc", engine="tailrace") as back:

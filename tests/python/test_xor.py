@@ -1,4 +1,4 @@
-"""The codec xor through its plug-in libh5xor.so, in stock HDF5 of three kinds, and its format.
+"""Codec xor through its plug-in libh5xor.so, in three stock HDF5s, and its format.
 
 The plain decoder of xor_reference.py, which uses only trz/docs/trz-format.md, decodes every chunk
 that h5py's HDF5 makes through the plug-in. Chunk sizes are compared with the paper's scheme.
@@ -47,7 +47,7 @@ def bits(array):
 
 
 def samples():
-    """Arrays by name: smooth, rough, masked, integers, and what floating point has to offer."""
+    """Return arrays by name: smooth, rough, masked, integers, and special floating-point values."""
     random = np.random.default_rng(7)
     walk = np.cumsum(random.normal(size=(6, 31, 70)), axis=-1)
     smooth = np.sin(np.add.outer(np.linspace(0, 4, 40), np.linspace(0, 9, 90))) + 2
@@ -69,7 +69,7 @@ def samples():
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """Each sample as one chunk, written by h5py in a process that has the plug-in."""
+    """Write each sample as one chunk with h5py, in a process that has the plug-in."""
     folder = tmp_path_factory.mktemp("xor")
     source, target = folder / "source.h5", folder / "target.h5"
     with h5py.File(source, "w") as file:
@@ -89,20 +89,20 @@ def written(tmp_path_factory):
 
 
 def test_the_format_is_what_the_page_says(written):
-    """Our chunks decode by a decoder that shares no line with ours."""
+    """An independent decoder decodes our chunks."""
     with h5py.File(written[1]) as file:
         for name, values in samples().items():
             chunk = file[name].id.read_direct_chunk((0,) * values.ndim)[1]
             decoded = xor_reference.decode(chunk)
             assert decoded.tobytes() == values.tobytes(), name
-            # Version of the words, what follows; the element's bytes; the extents.
+            # Client data: version with a flag for the next words, element's bytes, extents.
             number, flags, words, filter_name = file[name].id.get_create_plist().get_filter(0)
             assert (number, flags, filter_name) == (FILTER, 1, b"xor")
             assert words == (1 | 1 << 16, values.dtype.itemsize, *values.shape)
 
 
 def test_no_sample_takes_more_than_the_papers_scheme(written):
-    """Up to the chunk's head, and rows that begin with the end of the one before."""
+    """A small excess is allowed for the chunk's header and the beginnings of rows."""
     with h5py.File(written[1]) as file:
         for name, values in samples().items():
             if values.dtype.itemsize in (4, 8) and values.dtype.kind != "S":
@@ -141,8 +141,7 @@ def test_golden_chunk():
 
 
 def test_tailrace_writes_what_hdf5_writes(written, tmp_path):
-    """Tailrace and HDF5's own pipeline give equal chunks and client data; each side reads the
-    other's."""
+    """Tailrace and HDF5's pipeline write equal chunks and client data, and read each other's."""
     source, target = written
     ours, plain = tmp_path / "ours.h5", tmp_path / "plain.h5"
     tailrace("repack", source, "-o", ours, "--codec", "xor", "--bound", "none", "--only",
@@ -180,7 +179,7 @@ def test_concat_needs_no_plugin(tmp_path):
 
 
 def test_stock_tools(written, tmp_path):
-    """h5repack puts the filter on and takes it off, h5dump and h5diff read."""
+    """h5repack applies and removes the filter; h5dump and h5diff read the values."""
     if shutil.which("h5repack") is None:
         pytest.skip("no h5repack")
     source, target = written
@@ -212,8 +211,8 @@ def test_netcdf4_reads_beside_h5py(written):
 
 @pytest.mark.parametrize("first", ["", "del h5py.h5z.register_filter"], ids=["h5py", "h5py_3.7"])
 def test_the_package_registers_it_with_h5py(tmp_path, first):
-    """import tailrace suffices; no plug-in folder needs to be set. This also holds for the h5py of
-    Debian 12, which cannot register filters."""
+    """`import tailrace` suffices without a plug-in folder, even with Debian 12's h5py, which cannot
+    register filters."""
     plugin = plugin_folder() / "libh5trz.so"
     if not plugin.exists():
         pytest.skip(f"{plugin} is not built")
@@ -240,7 +239,7 @@ def test_the_package_registers_it_with_h5py(tmp_path, first):
 
 
 def test_damage_is_an_error_in_words(written, tmp_path):
-    """A bent chunk is refused by h5dump and h5py, with the reason on the error stack."""
+    """h5dump and h5py refuse a damaged chunk, with the reason on the error stack."""
     bent = tmp_path / "bent.h5"
     shutil.copy(written[1], bent)
     with h5py.File(bent, "a") as file:

@@ -1,10 +1,10 @@
-"""Chunks of the real encoder against the reference decoder, for test_trz_format.py.
+"""Chunks of the real encoder, compared with the reference decoder, for test_trz_format.py.
 
-    python trz_format_cases.py bounded      # one of GROUPS; exits with 1 and tells what differs
+    python trz_format_cases.py bounded      # one of GROUPS; exits with 1 and prints differences
 
-A program of its own, as everything that loads libh5trz.so runs in a process of its own (see
-test_trz_filter.py). Values must be the same bit for bit; where bytes are damaged, both decoders
-must refuse, or both must take them for the same values.
+This is a separate program, because everything that loads libh5trz.so runs in its own process (see
+test_trz_filter.py). Values must be the same bit for bit. Both decoders must refuse damaged bytes,
+or both must return the same values.
 """
 
 import itertools
@@ -95,7 +95,7 @@ def exact():
 
 
 def long():
-    """Streams long enough for every way to cut a Huffman payload into parts."""
+    """Streams that are long enough for every division of a Huffman payload."""
     generator = np.random.default_rng(4)
     for size in (2048, 2049, 32768, 32769, 40000, 200000):
         values = generator.standard_normal(size)
@@ -106,7 +106,7 @@ def long():
 
 
 def vocabulary():
-    """Few words: ranks of one byte and two, with and without repeats, and values that are none."""
+    """Few distinct words: ranks of one and two bytes, repeats, and special values."""
     generator = np.random.default_rng(7)
     for n_words, dtype, shape in itertools.product((3, 60, 256, 257, 700), ("f4", "f8"),
                                                    [(6000,), (90, 80), (20, 18, 17)]):
@@ -155,7 +155,7 @@ def nested():
 
 
 def decimals():
-    """Whole numbers in disguise: powers of ten, products, offsets, quotients; masks, strays."""
+    """Floats made of integers: powers of ten, products, offsets, quotients; masks, other values."""
     generator = np.random.default_rng(10)
     shapes = [(3000,), (60, 70), (15, 16, 17), (4, 5, 12, 19)]
     for shape, dtype, places in itertools.product(shapes, ("f4", "f8"), range(6)):
@@ -208,7 +208,7 @@ def join(chunks, lengths):
 
 
 def refined():
-    """Bit planes: noise at all rates, so that they are kept; masks, patches, joined chunks."""
+    """Bit planes: noise at all rates, so that planes are stored; masks, patches, joined chunks."""
     generator = np.random.default_rng(12)
     shapes = [(6000,), (93, 70), (18, 19, 20), (4, 12, 12, 13)]
     for shape, dtype, n_planes in itertools.product(shapes, ("f4", "f8"), range(1, 9)):
@@ -226,11 +226,11 @@ def refined():
 
 
 class Joined(dict):
-    """Settings of values whose runs along the first axis are encoded one by one."""
+    """Settings of values whose parts along the first axis are encoded separately and joined."""
 
 
 def joined():
-    """Whole chunks by all methods, of which runs count."""
+    """Joined chunks: each part is a complete chunk of any method, and some of its rows count."""
     generator = np.random.default_rng(11)
     settings = [{"abs": 1e-3}, {"abs": 1e-3, "preset": "max"}, {"pw_rel": 1e-2}, {},
                 {"abs": 1e-2, "preset": "ratio", "coarse": 1}, {"rel": 0.2},
@@ -251,14 +251,14 @@ def encode(values, settings):
     n_parts = settings.pop("parts")
     plane = values[0].size
     ends = np.linspace(0, len(values), n_parts + 1).astype(int)
-    # Each part has something else where the others count.
+    # Each part has different values in the rows of other parts.
     chunks = [tailrace.encode(np.roll(values, 3 * begin, axis=0) if begin else values, **settings)
               for begin in ends[:-1]]
     return join(chunks, [int(n) * plane for n in np.diff(ends)])
 
 
 def compare(values, settings):
-    """The difference for one chunk; None if equal."""
+    """Return the difference for one chunk, or None if the results are equal."""
     try:
         chunk = encode(values, settings)
     except tailrace.TrzError as error:
@@ -275,7 +275,7 @@ def compare(values, settings):
 
 
 def golden():
-    """The chunks of trz/tests/golden/trz-1 to trz-7: how many, and what differs."""
+    """Compare the chunks of trz/tests/golden/trz-1 to trz-7; return differences and a count."""
     differences = []
     chunks = sorted(GOLDEN.glob("trz-*/*.trz"))
     for path in chunks:
@@ -295,7 +295,7 @@ FRAME = bytes.fromhex("28b52ffd")  # versions of libzstd differ in which broken 
 
 
 def damaged_chunks(n_chunks):
-    """Chunks with a few bytes changed, and a checksum that fits."""
+    """Yield chunks with a few changed bytes, and a correct checksum."""
     generator = np.random.default_rng(6)
     whole = [encode(values, settings)
              for make, first in ((special, 200), (exact, 200), (bounded, 200), (vocabulary, 0),
@@ -317,7 +317,8 @@ def damaged_chunks(n_chunks):
 
 
 def outcome(decode, chunk, size):
-    """Bytes of the values, NaN all alike (a damaged step makes NaN of the processor's liking)."""
+    """Return the bytes of the values, with one NaN for all: after damage, payloads depend on the
+    processor."""
     try:
         values = decode(chunk, size)
     except (tailrace.TrzError, trz_reference.FormatError) as error:
@@ -328,7 +329,7 @@ def outcome(decode, chunk, size):
 
 
 def compare_damaged(n_chunks=4000):
-    """The differences for damaged chunks, and how many were refused."""
+    """Return the differences for damaged chunks, and the number of refused ones."""
     differences, n_refused = [], 0
     for chunk, size in damaged_chunks(n_chunks):
         wanted = outcome(tailrace.decode, chunk, size)
@@ -343,7 +344,7 @@ def compare_damaged(n_chunks=4000):
 GROUPS = {"bounded": bounded, "special": special, "exact": exact, "long": long, "books": books,
           "vocabulary": vocabulary, "fitted": fitted, "nested": nested, "decimals": decimals,
           "joined": joined, "refined": refined}
-# Chunks of each of these versions must occur.
+# Format version of the chunks that are counted, for groups that must produce some.
 VERSIONS = {"vocabulary": 2, "fitted": 3, "nested": 4, "decimals": 5, "joined": 6,
             "refined": 7}
 

@@ -56,7 +56,7 @@ TEST(ArrayOptions, MisspeltNamesAreRefusedByName) {
                              {"threads=2\nt*: bonud=abs=1", "\"bonud\"", "mean \"bound\"?"},
                              {"t*: codec=trz,presets=fast", "\"presets\"", "mean \"preset\"?"},
                              {"codec=deflate,lvel=3", "\"lvel\"", "of codec deflate: level"},
-                             {"codec=trz,level=3", "\"level\"", "it knows: preset"},
+                             {"codec=trz,level=3", "\"level\"", "its settings: preset"},
                              {"t: memory=1GB", "\"memory\"", "to the whole file"},
                              {"component:rho: codec=trz", "component:rho", "not codec="},
                              {"component:bound=abs=1", "component:", "component:NAME: bound="},
@@ -123,12 +123,12 @@ TEST(ArrayOptions, ListsOfNamesAreWhatIsRead) {
     request.absolute_bound = 0.1;
     const Status status = make_codec(request).status();
     if (status.code() == Code::plugin_missing) continue;
-    const std::size_t list = status.message().find("it knows: ");
+    const std::size_t list = status.message().find("its settings: ");
     if (list == std::string::npos) {
       EXPECT_TRUE(known->settings.empty()) << status.message();
       continue;
     }
-    std::istringstream names(status.message().substr(list + 10));
+    std::istringstream names(status.message().substr(list + 14));
     for (std::string name; std::getline(names, name, ',');) {
       name.erase(0, name.find_first_not_of(' '));
       EXPECT_NE(std::find(known->settings.begin(), known->settings.end(), name),

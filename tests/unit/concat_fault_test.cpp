@@ -275,7 +275,7 @@ TEST(ConcatAppendFault, EveryWriteOfEachRank) {
         continue;
       }
       EXPECT_EQ(run.status.code(), Code::no_space) << what;
-      if (run.status.message().find("was cut short") != std::string::npos) {
+      if (run.status.message().find("was interrupted") != std::string::npos) {
         ++n_cut;
         EXPECT_EQ(victim, 0) << what;
         // Before the journal is complete, nothing has changed. While it exists, recover completes

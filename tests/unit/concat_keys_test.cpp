@@ -171,7 +171,7 @@ TEST(ConcatKeys, WhatCannotHaveKeys) {
   columns.erase("/spill/evt");
   const Status missing = groups_of(columns);
   EXPECT_EQ(missing.code(), Code::not_found);
-  EXPECT_THAT(missing.message(), HasSubstr("\"/spill\" must hold run, evt"));
+  EXPECT_THAT(missing.message(), HasSubstr("\"/spill\" must contain the datasets run, evt"));
   columns = events();
   columns["/hits/evt.seq"] = {1, 2};
   const Status there = groups_of(columns);

@@ -52,7 +52,7 @@ TEST_F(SettingsFile, MustBeARegularFile) {
   for (const std::string& path : {pipe, folder_.string(), std::string("/dev/zero")}) {
     const Status refused = read_settings_file(path).status();
     EXPECT_EQ(refused.code(), Code::invalid_argument) << path;
-    EXPECT_EQ(refused.message(), path + ": not a regular file");
+    EXPECT_EQ(refused.message(), "\"" + path + "\": not a regular file");
   }
 }
 

@@ -85,7 +85,7 @@ TEST(FileInventory, NamesWhatOneSideLacks) {
             (Texts{"missing! group \"/g\" is missing in the compressed file",
                    "missing! dataset \"/g/x\" is missing in the compressed file",
                    "missing! soft link \"/s\" is missing in the compressed file",
-                   "only in the copy! dataset \"/more\" is in the compressed file alone"}));
+                   "only in the copy! dataset \"/more\" exists only in the compressed file"}));
   EXPECT_EQ(compare(a, b, rules).n_failing(), 3U);
   rules.ignored = [](const std::string& path) { return path == "/g" || path == "/s"; };
   rules.wanted = [](const std::string& path) { return path != "/g/x"; };

@@ -188,7 +188,7 @@ TEST(PluginCodec, RefusesAPointwiseBoundByName) {
     CodecRequest request = request_of(name, DType::f32, {16, 16, 16}, 0);
     request.pointwise_bound = 1e-3;
     expect_refusal(request, Code::unsupported,
-                   std::string("codec ") + name + ": it keeps no pw_rel");
+                   std::string("codec ") + name + ": it cannot guarantee a pw_rel");
   }
   CodecRequest rate = request_of("zfp", DType::f32, {16, 16, 16}, 0, {{"rate", "8"}});
   rate.pointwise_bound = 1e-3;
@@ -235,7 +235,7 @@ TEST(PluginCodec, WhatIsMissingIsSaidToBeInHdf5plugin) {
     const Status status = load_plugin(filter, {}, {"/no/such/folder"}).status();
     EXPECT_EQ(status.code(), Code::plugin_missing);
     EXPECT_NE(status.message().find("/no/such/folder (no such folder)"), std::string::npos);
-    EXPECT_NE(status.message().find("'pip install hdf5plugin' has it"), std::string::npos)
+    EXPECT_NE(status.message().find("'pip install hdf5plugin' installs it"), std::string::npos)
         << status.message();
   }
   const Status other = load_plugin(40000, {}, {"/no/such/folder"}).status();

@@ -293,8 +293,8 @@ TEST(Recover, AnObjectThatCannotBeReadIsNamedWithItsPlace) {
     const bool said = report.ok() && report->state == FileState::damaged &&
                       mentions(report->findings, "Not all objects can be read: ") &&
                       mentions(report->findings, "object \"/") &&
-                      mentions(report->findings, "cannot be opened, its header at address " +
-                                                     std::to_string(header) + ": HDF5 says: ");
+                      mentions(report->findings, "cannot be opened (header at address " +
+                                                     std::to_string(header) + "): HDF5 says: ");
     ::_exit(said ? 0 : 1);
   }
   int status = 0;

@@ -360,10 +360,10 @@ TEST(SimulateNode, TheSameAgain) {
 TEST(SimulateNode, RefusesWhatDoesNotMatch) {
   VirtualRank rank = equal_chunks(3, 1, 5);
   rank.encoded_bytes.pop_back();
-  EXPECT_THAT(simulate_rank(rank, {}).status().message(), HasSubstr("bytes of 2 jobs"));
+  EXPECT_THAT(simulate_rank(rank, {}).status().message(), HasSubstr("bytes are given for 2 jobs"));
   rank = equal_chunks(3, 1, 5);
   rank.forecast.jobs.pop_back();
-  EXPECT_THAT(simulate_rank(rank, {}).status().message(), HasSubstr("2 jobs were forecast"));
+  EXPECT_THAT(simulate_rank(rank, {}).status().message(), HasSubstr("the forecast has 2 jobs"));
   rank = equal_chunks(3, 1, 5);
   rank.actual.obstacles.main = {{2, 1}};
   EXPECT_THAT(simulate_rank(rank, {}).status().message(), HasSubstr("rank 0: actual"));

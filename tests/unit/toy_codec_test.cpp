@@ -151,7 +151,7 @@ TEST_F(ToyCodec, profile_and_options_list_it) {
   const Status misspelt = apply_field_options("codec=toy,toy_kay=9", options);
   EXPECT_NE(misspelt.message().find("did you mean \"toy_key\"?"), std::string::npos);
   const Status foreign = apply_field_options("codec=toy,preset=fast", options);
-  EXPECT_NE(foreign.message().find("it knows: toy_key"), std::string::npos);
+  EXPECT_NE(foreign.message().find("its settings: toy_key"), std::string::npos);
 }
 
 /// The toy codec leaves no trace, and every codec has its row in the page.

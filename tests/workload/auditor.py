@@ -24,7 +24,7 @@ PREFIX = "p_"
 
 
 class Mismatch(Exception):
-    """A reader does not see what the model holds."""
+    """A reader's result differs from the model."""
 
     def __init__(self, reader, text):
         super().__init__(f"{reader}: {text}")

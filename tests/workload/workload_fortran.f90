@@ -1,6 +1,6 @@
-!> The workload's calls of the Fortran module, for workload_writer.cpp: one file at a time, fields by
-!! number. Extents and positions come in C's order, from 0. Each function returns the module's stat,
-!! and in case of an error its text.
+!> The workload's calls of the Fortran module, for workload_writer.cpp: one file at a time, fields
+!! by number. Extents and positions have C's order, and begin at 0. Each function returns the
+!! module's stat, and the text of an error.
 module workload_fortran
   use, intrinsic :: iso_c_binding
   use tailrace

@@ -141,7 +141,7 @@ class Hdf5 {
     try {
       if (is_ours()) load();
     } catch (const std::bad_alloc&) {
-      vote_.say(Opening::by_hdf5, "no memory is left to load " TAILRACE_SERVING_LIBRARY);
+      vote_.say(Opening::by_hdf5, "not enough memory to load " TAILRACE_SERVING_LIBRARY);
     }
   }
 
@@ -172,9 +172,10 @@ class Hdf5 {
         loaded != nullptr ? dlsym(loaded, "tailrace_hdf5_serving") : nullptr);
     if (serving == nullptr) {
       const char* const why = dlerror();
-      vote_.say(Opening::by_hdf5, why != nullptr ? std::string_view(why) : path);
+      vote_.say(Opening::by_hdf5,
+                why != nullptr ? std::string_view(why) : path + " cannot be loaded");
     } else if (library_of(serving()->hdf5) != library_) {
-      vote_.say(Opening::by_hdf5, path + " reaches another HDF5 than the program (docs/hdf5.md)");
+      vote_.say(Opening::by_hdf5, path + " calls another HDF5 than the program (docs/hdf5.md)");
     } else {
       serving_.store(serving()->calls, std::memory_order_release);
     }
@@ -364,7 +365,8 @@ struct Preloaded<Returned(Given...), index> {
     const Hdf5Call* const serving = hdf5.serving();
     const Hdf5Call found = serving != nullptr ? serving[index] : hdf5.own(index);
     if (found == nullptr) {
-      std::fprintf(stderr, "tailrace: the HDF5 of this program has no %s\n", kCallNames[index]);
+      std::fprintf(stderr, "tailrace: the HDF5 of this program does not have %s\n",
+                   kCallNames[index]);
       return static_cast<Returned>(-1);
     }
     return reinterpret_cast<Returned (*)(Given...)>(found)(given...);

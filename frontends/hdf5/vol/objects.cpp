@@ -253,7 +253,7 @@ Object* adopt_file(hid_t id, bool closes_objects) {
     if (file->open) return object.release();
   } catch (const std::bad_alloc&) {
     H5Epush2(H5E_DEFAULT, __FILE__, __func__, __LINE__, H5E_ERR_CLS, H5E_RESOURCE, H5E_NOSPACE,
-             "tailrace: no memory is left");
+             "tailrace: not enough memory");
   }
   const KeptErrors kept;
   calls().H5Fclose(id);

@@ -50,11 +50,11 @@ std::string data_folder(const BenchOptions& options) {
 
 /// Reason for which a field cannot be part of the workload; empty if it can.
 std::string unfit(const StoredDataset& field, const KnownSet* set) {
-  if (!is_floating(*field.dtype)) return "no floating point numbers";
+  if (!is_floating(*field.dtype)) return "not floating-point numbers";
   if (field.coordinate) return "a coordinate";
   if (field.shape.empty() || n_elements(field.shape) < 4096) return "too small";
   if (set != nullptr && *set->without != '\0' && glob_matches(set->without, field.path)) {
-    return "another field's values again";
+    return "repeats the values of another field";
   }
   return "";
 }
@@ -87,7 +87,7 @@ Status visit_file(const std::string& path, const KnownSet* set, const BenchOptio
     if (reason.empty()) {
       field.values = Buffer(n_elements(found.shape) * found.value_bytes());
       if (!field.values.allocated()) {
-        return Status(Code::out_of_memory, "no memory for " + found.path);
+        return Status(Code::out_of_memory, "not enough memory for field \"" + found.path + "\"");
       }
       TAILRACE_TRY(input.read(f, whole_box(found.shape), field.values.bytes()));
       const ValueRange range = value_range(*found.dtype, field.values.bytes(), field.fill_value);
@@ -102,7 +102,8 @@ Status visit_file(const std::string& path, const KnownSet* set, const BenchOptio
     ++n_taken;
   }
   if (n_taken > 0) return Status();
-  return Status(Code::invalid_argument, path + " has no field that bench can use");
+  return Status(Code::invalid_argument,
+                path + ": expected a floating-point field of at least 4096 values");
 }
 
 /// Generate the fields of a set from the seed, in the shape of this rank's block.
@@ -114,15 +115,16 @@ Status visit_generated(const Comm& comm, const std::string& name, const BenchOpt
   Shape block = wanted_block(options, set.n_fields, set.shape, sizeof(float));
   if (block.empty()) block = set.shape;
   if (block.size() != set.shape.size()) {
-    return Status(
-        Code::invalid_argument,
-        fmt::format("--cells: generated {} fields have {} dimensions", name, set.shape.size()));
+    return Status(Code::invalid_argument,
+                  fmt::format("--cells: generated {} fields have {} dimensions, found {}", name,
+                              set.shape.size(), block.size()));
   }
   source.label = fmt::format("synthetic {}, seed {}: {}", name, options.seed, set.summary);
   for (SyntheticField& made : set.make(block, seed)) {
     SourceField field{"/" + made.name, DType::f32, block, made.fill_value, {}, true, set.n_fields};
     field.values = Buffer::copy_of(std::as_bytes(std::span(made.values)));
-    if (!field.values.allocated()) return Status(Code::out_of_memory, "no memory for a block");
+    if (!field.values.allocated())
+      return Status(Code::out_of_memory, "not enough memory for a block");
     TAILRACE_TRY(take(std::move(field)));
   }
   return Status();
@@ -165,11 +167,11 @@ Result<Source> visit_source(const Comm& comm, const BenchOptions& options,
     path = data_folder(options) + "/" + set->file;
     if (!std::filesystem::exists(path)) {
       if (!options.data_folder.empty()) {
-        return Status(Code::not_found, "--data: \"" + path + "\" is not there");
+        return Status(Code::not_found, "--data: \"" + path + "\" does not exist");
       }
       source.remarks.push_back(
-          fmt::format("{}: no real data found ({} is not there; --data or TAILRACE_DATA name the "
-                      "folder), using generated fields",
+          fmt::format("{}: using generated fields, since {} does not exist; set --data or "
+                      "TAILRACE_DATA to the folder of real data",
                       set->name, path));
       path.clear();
     }

@@ -91,24 +91,24 @@ Status understand_codec(const BenchArguments& arguments, BenchOptions& options) 
 
 Status understand_data(const BenchArguments& a, BenchOptions& options) {
   if (!a.workload.empty() && !a.synthetic.empty()) {
-    return Status(Code::invalid_argument, "--workload and --synthetic exclude each other");
+    return Status(Code::invalid_argument, "--workload and --synthetic cannot be combined");
   }
   options.generated = a.workload.empty();
   options.workload = !a.workload.empty() ? a.workload : a.synthetic.empty() ? "nyx" : a.synthetic;
   if (options.generated && !is_workload_set(options.workload)) {
-    return Status(Code::invalid_argument, "--synthetic: \"" + options.workload +
-                                              "\" is unknown; there are nyx, particles, climate");
+    return Status(Code::invalid_argument,
+                  "--synthetic " + options.workload + ": expected nyx, particles or climate");
   }
   options.data_folder = a.data_folder;
   for (const std::string& fill : a.fills) {
     TAILRACE_TRY(parse_fill(fill, options.fills).within("--fill"));
   }
   if (a.fit != "tile" && a.fit != "refine") {
-    return Status(Code::invalid_argument, "--fit: \"" + a.fit + "\" is neither tile nor refine");
+    return Status(Code::invalid_argument, "--fit " + a.fit + ": expected tile or refine");
   }
   options.refine = a.fit == "refine";
   if (!a.cells.empty() && !a.size_per_rank.empty()) {
-    return Status(Code::invalid_argument, "--cells and --size-per-rank exclude each other");
+    return Status(Code::invalid_argument, "--cells and --size-per-rank cannot be combined");
   }
   if (!a.cells.empty()) TAILRACE_TRY(take("--cells", parse_shape(a.cells), options.cells));
   if (!a.size_per_rank.empty()) {
@@ -133,36 +133,35 @@ Status understand_expectation(const std::string& text, BenchOptions& options) {
     return Status();
   }
   return Status(Code::invalid_argument,
-                "--expect: \"" + text + "\" is not RATIO or RATIO:ERROR, such as 12:0.3");
+                "--expect " + text + ": expected RATIO or RATIO:ERROR, such as 12:0.3");
 }
 
 void add_data(CLI::App& app, BenchArguments& a) {
   const char* data = "Data";
   add(app, "-w,--workload,--input", a.workload, "SET|FILE", data,
-      "nyx (cosmology), particles or climate: real data where the project's data folder is there, "
-      "else generated ones of the same kind. Or any HDF5, netCDF or .npy file. Default: "
-      "--synthetic "
-      "nyx, the same on every machine.");
+      "nyx (cosmology), particles or climate: real data if --data has them, else generated fields "
+      "of the same kind. Or any HDF5, netCDF or .npy file. Default: --synthetic nyx, equal on "
+      "every machine.");
   add(app, "--synthetic", a.synthetic, "SET", data,
-      "nyx, particles or climate, generated from --seed in any case.");
+      "nyx, particles or climate, always generated from --seed.");
   add(app, "--data", a.data_folder, "DIR", data,
       "Folder of the real sets. Default $TAILRACE_DATA, else ../shared/data.");
   app.add_option("--fill", a.fills,
-                 "Values of the matching fields of a file that stand for nothing: kept exactly, "
-                 "left out of the range. Repeatable. Default: what the file says.")
+                 "Fill value of the matching fields of a file, kept exactly and left out of the "
+                 "range. Repeatable. Default: as the file states.")
       ->type_name("GLOB:VALUE")
       ->group(data)
       ->expected(1)
       ->take_all();
   add(app, "--cells", a.cells, "SHAPE", data,
-      "Block of one rank in each field. Default 128x128x128 of generated nyx fields, else the "
-      "data's own shape.");
+      "Block of one rank in each field. Default 128x128x128 for generated nyx fields, else the "
+      "shape of the data.");
   add(app, "--fit", a.fit, "tile|refine", data,
-      "Blocks larger than the data repeat them (tile, the default) or interpolate between them, "
-      "which makes smoother fields than real ones (refine).");
+      "Content of blocks larger than the data. tile: repeat the data. refine: interpolate, which "
+      "makes smoother fields than real ones. Default tile.");
   add(app, "--size-per-rank", a.size_per_rank, "SIZE", data,
-      "Instead of --cells: blocks of about this many bytes over all fields together.");
-  add(app, "--seed", a.seed, "N", data, "Of generated fields. Default 1.");
+      "Approximate bytes of a rank in all fields, instead of --cells.");
+  add(app, "--seed", a.seed, "N", data, "Seed of generated fields. Default 1.");
 }
 
 }  // namespace
@@ -174,17 +173,16 @@ std::unique_ptr<CLI::App> make_bench_parser(BenchArguments& a) {
   app->set_help_flag("-h,--help", "Print this and exit.")->group("Other");
 
   add_data(*app, a);
-  const char* compression = "Compression, alike for all methods";
+  const char* compression = "Compression, the same for all methods";
   add(*app, "-c,--codec", a.codec, "CODEC", compression,
       "Codec of the rows that compress, NAME[,key=value...]. Default sz3.");
   add(*app, "-b,--bound", a.bound, "MODE=VALUE,...", compression,
-      "Largest error allowed: abs=, rel= or psnr=; several, separated by commas, are measured one "
-      "after the other. Turned into an absolute bound of each field before the clock starts. "
-      "Default "
-      "rel=1e-3.");
+      "Largest error allowed: abs=, rel= or psnr=. Several, separated by commas, are measured one "
+      "after the other. Converted to an absolute bound of each field before the measurement. "
+      "Default rel=1e-3.");
   app->add_option("--field-bound", a.field_bounds,
-                  "Another bound for the fields that match, such as 'temperature:abs=1e3'. "
-                  "Repeatable; the first that matches counts.")
+                  "Bound of the matching fields, such as 'temperature:abs=1e3'. Repeatable; the "
+                  "first match counts. Default: --bound.")
       ->type_name("GLOB:MODE=VALUE")
       ->group(compression)
       ->expected(1)
@@ -195,34 +193,34 @@ std::unique_ptr<CLI::App> make_bench_parser(BenchArguments& a) {
       "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
 
   add(*app, "--profile", a.profile_path, "FILE", compression,
-      "Codec speeds as `tailrace profile` has measured them, for rows that predict. Default: "
-      "typical "
-      "values. What the storage takes is always the limit that is set here, or measured.");
+      "Machine profile with codec speeds, for rows that predict. Its storage speeds are not used: "
+      "they are --bandwidth, or measured. Default: typical values.");
   add(*app, "--expect", a.expect, "RATIO[:ERROR]", compression,
-      "What layout hybrid is told of the ratio, and by which share that may be off. Default "
-      "4:0.5.");
+      "Compression ratio that layout hybrid expects, and its relative error. Default 4:0.5.");
 
   const char* run = "Run";
-  add(*app, "-m,--methods", a.methods, "LIST", run, "Which rows, and in which order (below).");
+  add(*app, "-m,--methods", a.methods, "LIST", run, "Methods to run, in this order (see below).");
   add(*app, "--repeat", a.repeat, "N", run, "Counted runs of each method. Default 5.");
   add(*app, "--bandwidth", a.bandwidth, "RATE,...", run,
-      "Storage limit for all methods alike, such as 100MB/s of all ranks together or 25MB/s/rank; "
-      "synchronous, so nothing is buffered behind it. Several, separated by commas, make a sweep: "
-      "1,10,100MB/s,unlimited. Default unlimited.");
-  add(*app, "--fsync", a.fsync, "on|off", run, "Inside the time, for all methods. Default on.");
+      "Storage limit of all methods, such as 100MB/s for all ranks together or 25MB/s/rank. Writes "
+      "are synchronous and not buffered. Several values make a sweep: 1,10,100MB/s,unlimited. "
+      "Default unlimited.");
+  add(*app, "--fsync", a.fsync, "on|off", run,
+      "Sync the files, within the measured time. Default on.");
   add(*app, "--dir", a.folder, "DIR", run,
-      "Write below this folder; everything is deleted afterwards. Default the current one.");
+      "Folder for the outputs, which are deleted at the end. Default: the current folder.");
   add(*app, "--threads", a.threads, "N", run,
-      "Encode threads a rank, of Tailrace and the ideal; HDF5 knows only one. Default 1.");
-  add(*app, "--memory", a.memory, "SIZE", run, "Tailrace's memory cap a rank. Default 1GiB.");
+      "Encode threads per rank, for Tailrace and the ideal; HDF5 supports only one. Default 1.");
+  add(*app, "--memory", a.memory, "SIZE", run, "Memory limit of Tailrace per rank. Default 1GiB.");
   add(*app, "--index", a.index, "N", run,
-      "Measure only the insertion of N chunks into the chunk index.");
+      "Measure only the insertion of N chunks into the chunk index. Default: off.");
 
   add(*app, "--json", a.json_path, "FILE", "Reports",
       "Write the same numbers as JSON; '-' is stdout, in place of the table.");
   add(*app, "--report", a.report_path, "FILE.html", "Reports",
-      "Write one page with plots: time by method, predicted against measured sizes and times, "
-      "space against overflow. It needs no network and no other file.");
+      "Write a self-contained page with plots: time by method, predicted against measured sizes "
+      "and "
+      "times, space against overflow.");
   return app;
 }
 

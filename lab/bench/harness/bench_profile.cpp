@@ -41,7 +41,8 @@ Result<double> probe(const std::string& path) {
   Result<std::unique_ptr<Storage>> storage = open_posix_storage(path, true, false);
   if (!storage.ok()) return storage.status();
   Buffer bytes(kProbeBytes);
-  if (!bytes.allocated()) return Status(Code::out_of_memory, "no memory to probe the storage");
+  if (!bytes.allocated())
+    return Status(Code::out_of_memory, "not enough memory to measure the storage");
   std::memset(bytes.data(), 1, bytes.n_bytes());
   const LaneClock clock;
   TAILRACE_TRY((*storage)->write_at(0, bytes.bytes()));
@@ -98,7 +99,7 @@ Result<std::string> BenchProfile::write_for(Comm& comm, const Bandwidth& bandwid
     std::ofstream file(path);
     file << profile_text(profile);
     file.close();
-    if (!file) written = Status(Code::io_error, "writing \"" + path + "\"");
+    if (!file) written = Status(Code::io_error, "cannot write \"" + path + "\"");
   }
   TAILRACE_TRY(comm.agree(written));
   return path;

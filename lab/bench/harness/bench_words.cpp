@@ -67,7 +67,7 @@ Result<std::vector<Bandwidth>> parse_bandwidths(const std::string& text) {
     if (!bandwidth.ok()) return bandwidth.status();
     bandwidths.push_back(*bandwidth);
   }
-  if (bandwidths.empty()) return Status(Code::invalid_argument, "names no bandwidth");
+  if (bandwidths.empty()) return Status(Code::invalid_argument, "expected at least one bandwidth");
   return bandwidths;
 }
 
@@ -106,7 +106,7 @@ Status parse_fill(const std::string& text, std::vector<FillChoice>& fills) {
   } catch (const std::exception&) {
     // Not a number, or out of double's range: reported below.
   }
-  return Status(Code::invalid_argument, text + ": the fill value is no number");
+  return Status(Code::invalid_argument, text + ": the fill value is not a number");
 }
 
 Status parse_field_bound(const std::string& text, std::vector<FieldBound>& bounds) {

@@ -127,7 +127,8 @@ class BoundRun {
     combine(run_.comm, *found);
     TAILRACE_TRY(run_.comm.agree(candidate.method->remove(path())));
     if (found->n_bad == 0) return Status();
-    return Status(Code::bound_broken, "values of the output are beyond their bounds");
+    return Status(Code::bound_broken,
+                  std::to_string(found->n_bad) + " values of the output exceed their bounds");
   }
 
   double least_s(const Candidate& candidate, double bytes_per_s) const {
@@ -204,7 +205,8 @@ class BoundRun {
       }
       any = true;
     }
-    if (!any) return Status(Code::invalid_argument, "no candidate can write these fields");
+    if (!any)
+      return Status(Code::invalid_argument, "none of the candidates can write these fields");
     for (ChoiceRow& row : cell.rows) {
       // The best took longer than expected, so its bytes do not prove this candidate slower.
       const bool proven = row.least_s > cell.rows[cell.best].median_s();

@@ -175,13 +175,14 @@ int run_choice(cli::Session& session, int argc, char** argv) {
   app->name("tailrace-lab bench choice");
   app->description(kChoiceDescription);
   app->footer("");
-  app->add_option("--csv", csv_path, "A line for each candidate in each cell, as they come.")
+  app->add_option("--csv", csv_path,
+                  "Write a line for each candidate in each cell, when it is measured.")
       ->type_name("FILE")
       ->group("Reports");
   app->add_option("--candidates", candidates,
-                  "Codecs with their settings, separated by ';'. Default: what auto looks at.")
+                  "Codecs with their settings, separated by ';'. Default: the candidates of auto.")
       ->type_name("LIST")
-      ->group("Compression, alike for all methods");
+      ->group("Compression, the same for all methods");
   arguments.bandwidth = kDefaultBandwidths;
   arguments.bound = kDefaultBounds;
   arguments.repeat = "3";

@@ -82,7 +82,7 @@ class FileRun {
     Result<CodecsField> field = scan_field(input, index, file_name, outcome_.options);
     if (!field.ok()) return field.status();
     if (field->range.constant()) {
-      leave_out(field->path, "a constant");
+      leave_out(field->path, "all values are equal");
       return Status();
     }
     cli::ProgressBar bar(field->path, session_.speaks());
@@ -122,7 +122,7 @@ Status compare_codecs(cli::Session& session, bool table, CodecsOutcome& outcome)
     TAILRACE_TRY(FileRun(session, path, table, outcome).run());
   }
   if (outcome.fields.empty()) {
-    return Status(Code::invalid_argument, "no field to measure in what was given");
+    return Status(Code::invalid_argument, "the inputs have no field to measure");
   }
   if (table) fmt::print("{}", codecs_summary_text(outcome));
   return Status();
@@ -161,9 +161,10 @@ int run_codecs(cli::Session& session, int argc, char** argv) {
   const Status status =
       session.settle(session.speaks() ? run_alone(session, arguments, kept_promises) : Status());
   if (!status.ok()) return session.fail(status);
-  const Status verdict = session.settle(
-      kept_promises ? Status()
-                    : Status(Code::bound_broken, "a codec of ours broke its bound; see the table"));
+  const Status verdict =
+      session.settle(kept_promises ? Status()
+                                   : Status(Code::bound_broken,
+                                            "a codec of Tailrace broke its bound; see the table"));
   return verdict.ok() ? cli::kExitDone : session.fail(verdict);
 }
 

@@ -44,7 +44,7 @@ class ChunkReader {
   Result<Buffer> read(std::uint64_t chunk) {
     const Box box = plan_.grid.clipped_box(chunk);
     Buffer values(box.n_elements() * plan_.element_bytes());
-    if (!values.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+    if (!values.allocated()) return Status(Code::out_of_memory, "not enough memory for a chunk");
     TAILRACE_TRY(input_.read(index_, box, values.bytes()));
     return values;
   }
@@ -170,7 +170,8 @@ Result<RoundTrip> copy_twice(const Buffer& values) {
   const double start = thread_cpu_s();
   Buffer copy = Buffer::copy_of(values.bytes());
   const double middle = thread_cpu_s();
-  if (!copy.allocated()) return Status(Code::out_of_memory, "no memory for a copy");
+  if (!copy.allocated())
+    return Status(Code::out_of_memory, "not enough memory for a copy of a chunk");
   trip.decoded = Buffer::copy_of(std::as_const(copy).bytes());
   trip.decode_s = thread_cpu_s() - middle;
   trip.encode_s = middle - start;
@@ -182,7 +183,8 @@ Result<RoundTrip> run_once(const Codec& codec, const Buffer& values) {
   // A codec without filters: HDF5 copies the values unchanged.
   if (codec.filters().empty()) return copy_twice(values);
   Buffer input = Buffer::copy_of(values.bytes());
-  if (!input.allocated()) return Status(Code::out_of_memory, "no memory for a copy");
+  if (!input.allocated())
+    return Status(Code::out_of_memory, "not enough memory for a copy of a chunk");
   RoundTrip trip;
   const double start = thread_cpu_s();
   Result<EncodedBytes> encoded = codec.encode(std::move(input));
@@ -281,7 +283,8 @@ Result<std::vector<std::string>> drop_missing_codecs(CodecsOptions& options) {
       kept.push_back(choice);
     }
   }
-  if (kept.empty()) return Status(Code::plugin_missing, "--codecs: none of them is installed");
+  if (kept.empty())
+    return Status(Code::plugin_missing, "--codecs: none of the codecs is installed");
   options.codecs = std::move(kept);
   return remarks;
 }

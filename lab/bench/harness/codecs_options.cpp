@@ -18,7 +18,7 @@ constexpr const char* kCodecsDescription =
   tailrace-lab bench codecs ocean.nc --fields 'temp*' --bound rel=1e-3,1e-4 --csv ocean.csv
   tailrace-lab bench codecs a.h5 b.h5 --codecs trz,preset=fast,sz3,zstd,level=5 --repeat 15
   tailrace-lab bench codecs climate.h5 --fill 'levitus_*:-1e10' --fill 'coads_*:-1e34'
-      values that stand for "nothing here", where the file does not say so itself
+      fill values that the file does not declare
 
 Fields are cut into chunks as repack does. Each chunk is encoded, decoded and checked once by every
 codec at every bound, then all take turns, --repeat times, on one thread.
@@ -27,7 +27,7 @@ codec at every bound, then all take turns, --repeat times, on one thread.
 constexpr const char* kCodecsFooter =
     R"(Speeds are uncompressed MB (10^6 bytes) a second of thread CPU time, medians; in brackets
 (largest - smallest) / median. Codecs without loss are measured once. Codec none is a copy in
-memory. A codec that refuses a field says why, and has no figures. lab/bench/README.md tells more.
+memory. For a codec that does not support a field, the reason is printed. See lab/bench/README.md.
 
 Exit codes: 0 done, 1 one of our own codecs broke a bound, 2 usage or bad input, 3 storage or memory
 gave out.)";
@@ -58,15 +58,16 @@ Result<std::vector<CodecChoice>> parse_codecs(const std::string& text) {
       codecs.push_back({.label = name, .name = name, .settings = {}});
       continue;
     }
-    if (codecs.empty()) return refuse("--codecs", key + "=" + value + " follows no codec");
+    if (codecs.empty())
+      return refuse("--codecs", key + "=" + value + " must follow the name of a codec");
     codecs.back().settings.emplace_back(key, value);
     codecs.back().label += "-" + value;
   }
-  if (codecs.empty()) return refuse("--codecs", "names no codec");
+  if (codecs.empty()) return refuse("--codecs", "expected at least one codec");
   for (std::size_t i = 0; i < codecs.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (codecs[i].label == codecs[j].label) {
-        return refuse("--codecs", codecs[i].label + " is named twice");
+        return refuse("--codecs", codecs[i].label + " is given twice");
       }
     }
   }
@@ -86,16 +87,15 @@ std::unique_ptr<CLI::App> make_codecs_parser(CodecsArguments& a) {
            "Only fields whose path matches. Repeatable. Default: all but coordinates, arrays under "
            "4 KiB and constant ones.");
   add_list(*app, "--fill", a.fills, "GLOB:VALUE", data,
-           "Values of the matching fields that stand for nothing: kept exactly, left out of the "
-           "range. Repeatable. Default: what the file says (_FillValue, missing_value).");
+           "Fill value of the matching fields, kept exactly and left out of the range. Repeatable. "
+           "Default: as the file states (_FillValue, missing_value).");
   add_option(*app, "--raw", a.raw_format, "TYPE:SHAPE", data,
              "The input is raw binary, such as f32:512x512x512.");
   add_option(
       *app, "--chunk", a.chunk, "SIZE|SHAPE", data,
-      "Preferred bytes of a chunk, or its shape for the fields of as many dimensions. Default "
-      "8MiB.");
+      "Preferred size of a chunk, or its shape for fields with as many dimensions. Default 8MiB.");
   add_option(*app, "--chunks", a.n_chunks_max, "N", data,
-             "At most N chunks of each field, spread over it evenly. Default: all.");
+             "Measure at most N chunks of each field, at equal distances. Default: all.");
 
   const char* compared = "What is compared";
   add_option(
@@ -103,19 +103,20 @@ std::unique_ptr<CLI::App> make_codecs_parser(CodecsArguments& a) {
       "Codecs with their settings, separated by commas: trz,preset=fast,sz3. Default: "
       "trz in its three presets, sz3, zfp, zstd, deflate, portable, none. Plug-ins that are not "
       "installed are left out.");
-  add_list(*app, "-b,--bound", a.bounds, "MODE=VALUE,...", compared,
-           "Bounds of the codecs with loss: abs=, rel=, psnr=, pw_rel= or none. A number alone has "
-           "the mode of the one before. Repeatable. Default rel=1e-2,1e-3,1e-4,1e-5,1e-6.");
+  add_list(
+      *app, "-b,--bound", a.bounds, "MODE=VALUE,...", compared,
+      "Bounds of lossy codecs: abs=, rel=, psnr=, pw_rel= or none. A number without a mode has "
+      "the mode of the one before. Repeatable. Default rel=1e-2,1e-3,1e-4,1e-5,1e-6.");
   add_option(*app, "--plugin-path", a.plugin_path, "FOLDERS", compared,
              "Folders of HDF5 filter plug-ins, searched before HDF5_PLUGIN_PATH.");
-  add_option(*app, "--repeat", a.repeat, "N", compared, "Counted runs of each. Default 7.");
+  add_option(*app, "--repeat", a.repeat, "N", compared, "Counted runs of each codec. Default 7.");
 
   add_option(
       *app, "--csv", a.csv_path, "FILE", "Reports",
-      "Write a row for each field, bound and codec, below comments on machine and versions.");
-  add_option(
-      *app, "--json", a.json_path, "FILE", "Reports",
-      "Write the same as JSON, with every run's seconds; '-' is stdout, in place of the table.");
+      "Write a row for each field, bound and codec, after comments on machine and versions.");
+  add_option(*app, "--json", a.json_path, "FILE", "Reports",
+             "Write the same as JSON, with the seconds of every run; '-' is stdout, in place of "
+             "the table.");
   app->set_help_flag("-h,--help", "Print this and exit.")->group("Reports");
   return app;
 }

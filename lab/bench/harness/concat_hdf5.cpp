@@ -83,7 +83,8 @@ class Listing {
     }
     if (n_dimensions < 1 || H5Tdetect_class(dataset.type.get(), H5T_VLEN) > 0 ||
         H5Tis_variable_str(dataset.type.get()) > 0) {
-      return Status(Code::unsupported, "\"" + path + "\" is no table of fixed-size elements");
+      return Status(Code::unsupported,
+                    "\"" + path + "\": expected a dataset with rows of fixed-size elements");
     }
     dataset.shape.resize(static_cast<std::size_t>(n_dimensions));
     H5Sget_simple_extent_dims(space.get(), dataset.shape.data(), nullptr);
@@ -217,7 +218,7 @@ class Concatenation {
     } else if (!std::equal(found.begin(), found.end(), datasets_.begin(), datasets_.end(),
                            same_kind)) {
       return Status(Code::invalid_argument,
-                    "\"" + path + "\" has other datasets than this rank's first file");
+                    "\"" + path + "\": datasets differ from those of the first file of this rank");
     }
     hsize_t n_bytes = 0;
     H5Fget_filesize(input.file.get(), &n_bytes);
@@ -232,7 +233,7 @@ class Concatenation {
     std::array<std::uint64_t, 2> hashes = {hash, ~hash};
     comm_.allreduce(hashes, Reduction::max);
     if (hashes[0] != ~hashes[1]) {
-      return Status(Code::invalid_argument, "the files do not all have the same datasets");
+      return Status(Code::invalid_argument, "all files must have the same datasets");
     }
     own_rows_.assign(datasets_.size(), 0);
     n_rounds_.assign(datasets_.size(), 0);
@@ -267,7 +268,7 @@ class Concatenation {
     cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;
     if (H5Pset_fapl_mpio(access.get(), MPI_COMM_WORLD, MPI_INFO_NULL) < 0 ||
         H5Pget_mdc_config(access.get(), &cache) < 0) {
-      return hdf5_failure(Code::internal, "file access list");
+      return hdf5_failure(Code::internal, "cannot set the file access property list");
     }
     cache.set_initial_size = 1;
     cache.initial_size = cache.min_size = cache.max_size = kMetadataCacheBytes;
@@ -278,7 +279,7 @@ class Concatenation {
         H5Pset_meta_block_size(access.get(), kMetadataBlockBytes) < 0 ||
         H5Pset_coll_metadata_write(access.get(), true) < 0 ||
         H5Pset_all_coll_metadata_ops(access.get(), true) < 0) {
-      return hdf5_failure(Code::internal, "file access list");
+      return hdf5_failure(Code::internal, "cannot set the file access property list");
     }
     file_ = Hdf5Id(H5Fcreate(request_.output.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
     if (!file_.valid()) return hdf5_failure(Code::io_error, "creating " + request_.output);

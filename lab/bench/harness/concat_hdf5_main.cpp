@@ -41,16 +41,20 @@ std::unique_ptr<CLI::App> make_parser(Arguments& arguments) {
   auto app = std::make_unique<CLI::App>(kConcatDescription, "tailrace-lab bench concat-hdf5");
   app->formatter(std::make_shared<cli::HelpFormatter>());
   app->add_option("FILE", arguments.files, "Inputs, in the order of their rows.");
-  app->add_option("-i,--list", arguments.list_path, "A file that names the inputs, one a line.");
-  app->add_option("-o,--output", arguments.output, "Replaced if it is there.")->required();
-  app->add_option("-z,--level", arguments.level, "Of deflate; 0: not compressed. Default: 6.")
+  app->add_option("-i,--list", arguments.list_path,
+                  "File with the names of the inputs, one per line.");
+  app->add_option("-o,--output", arguments.output, "The file to create, or to replace.")
+      ->required();
+  app->add_option("-z,--level", arguments.level, "Level of deflate; 0: not compressed. Default 6.")
       ->check(CLI::Range(0, 9));
   app->add_option(
       "-b,--buffer", arguments.buffer,
-      "Of a rank, for a dataset's rows; larger datasets go in rounds. Default: 128MiB.");
-  app->add_option("--fsync", arguments.fsync, "on or off. Default: on.")
+      "Buffer of a rank for rows of a dataset; larger datasets are written in rounds. Default "
+      "128MiB.");
+  app->add_option("--fsync", arguments.fsync, "Sync the output: on or off. Default on.")
       ->check(CLI::IsMember({"on", "off"}));
-  app->add_option("--json", arguments.json_path, "The numbers; '-' is standard output.");
+  app->add_option("--json", arguments.json_path,
+                  "Write the numbers as JSON; '-' is standard output.");
   return app;
 }
 

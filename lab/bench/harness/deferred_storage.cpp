@@ -27,7 +27,7 @@ class DeferredStorage final : public Storage {
     const std::scoped_lock lock(mutex_);
     if (flushed_) return storage_->write_at(address, bytes);
     Buffer copy = Buffer::copy_of(bytes);
-    if (!copy.allocated()) return Status(Code::out_of_memory, "no memory to keep a write back");
+    if (!copy.allocated()) return Status(Code::out_of_memory, "not enough memory to defer a write");
     kept_[address] = std::move(copy);
     return Status();
   }

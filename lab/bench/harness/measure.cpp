@@ -77,8 +77,9 @@ Status warm_up(const BenchContext& context, Method& method, const std::string& p
   if (row.checked.n_bad > 0) {
     return Status(
         Code::bound_broken,
-        fmt::format("{} values of the output are beyond their bounds, the worst by {:.4g} x",
-                    row.checked.n_bad, row.checked.error_over_bound));
+        fmt::format(
+            "{} values of the output exceed their bounds, the worst error is {:.4g} x its bound",
+            row.checked.n_bad, row.checked.error_over_bound));
   }
   return clean(context, method, path);
 }

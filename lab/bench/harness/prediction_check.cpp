@@ -47,8 +47,8 @@ Status check_field(const BenchContext& context, const CodecProfile* curves, std:
     check.sample_s = thread_cpu_s() - start_s;
     Buffer chunk(chunk_bytes);
     if (!estimate.ok() || !chunk.allocated()) {
-      status =
-          estimate.ok() ? Status(Code::out_of_memory, "no memory for a chunk") : estimate.status();
+      status = estimate.ok() ? Status(Code::out_of_memory, "not enough memory for a chunk")
+                             : estimate.status();
       return;
     }
     gather(values, chunk.data());

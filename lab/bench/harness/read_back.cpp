@@ -29,7 +29,7 @@ Status read_field(hid_t file, const BenchField& field, bool is_root, bool exact,
   const Hdf5Id memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
   H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr);
   Buffer values(field.block_bytes());
-  if (!values.allocated()) return Status(Code::out_of_memory, "no memory to read a block back");
+  if (!values.allocated()) return Status(Code::out_of_memory, "not enough memory to read a block");
   const hid_t type = field.dtype == DType::f32 ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
   if (H5Dread(dataset.get(), type, memory.get(), space.get(), H5P_DEFAULT, values.data()) < 0) {
     return hdf5_failure(Code::corrupt, "reading \"" + field.path + "\"");

@@ -33,8 +33,8 @@ Status RunFolder::make(const std::string& parent) {
   comm_.broadcast(packed, 0);
   path_.assign(reinterpret_cast<const char*>(packed.data()), packed.size());
   const bool seen = std::filesystem::is_directory(path_);
-  return comm_.agree(seen ? Status()
-                          : Status(Code::not_found, "\"" + path_ + "\" is not on all ranks"));
+  return comm_.agree(
+      seen ? Status() : Status(Code::not_found, "\"" + path_ + "\" is not visible on all ranks"));
 }
 
 }  // namespace tailrace::bench

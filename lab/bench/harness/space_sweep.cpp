@@ -28,7 +28,8 @@ Result<SpaceRow> write_once(const BenchContext& context, const std::string& fold
   combine(context.comm, *found);
   TAILRACE_TRY(context.comm.agree((*method)->remove(folder + "/space.h5")));
   if (found->n_bad > 0) {
-    return Status(Code::bound_broken, layout + ": values are beyond their bounds");
+    return Status(Code::bound_broken,
+                  layout + ": " + std::to_string(found->n_bad) + " values exceed their bounds");
   }
   const RunDetails& details = run->details;
   row.overflow_share =

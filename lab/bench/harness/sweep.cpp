@@ -21,15 +21,15 @@ void warn_about_noise(const cli::Session& session, const BenchOptions& options,
   const auto n_busy = static_cast<std::uint64_t>(session.comm.n_ranks_on_node());
   if (n_busy > machine.n_cores) {
     session.remark(fmt::format(
-        "{} ranks share {} cores: waiting ranks take time from working ones, in HDF5's rows most "
-        "(with Open MPI, --mca mpi_yield_when_idle 1 softens it)",
+        "{} ranks share {} cores: waiting ranks slow down working ranks, mostly in rows of HDF5 "
+        "(with Open MPI, --mca mpi_yield_when_idle 1 reduces this)",
         n_busy, machine.n_cores));
   } else if (machine.load_average > 0.5) {
-    session.remark(
-        fmt::format("the machine was busy before (load average {:.1f})", machine.load_average));
+    session.remark(fmt::format("the machine was busy at the start (load average {:.1f})",
+                               machine.load_average));
   }
   if (options.n_repeats < 5)
-    session.remark("fewer than 5 counted runs tell little about the spread");
+    session.remark("the spread of fewer than 5 counted runs is not reliable");
 }
 
 }  // namespace

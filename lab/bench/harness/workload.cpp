@@ -52,7 +52,8 @@ Status place_field(const Comm& comm, const BenchOptions& options, const Shape& b
     field.box.start.push_back(position[d] * block[d]);
   }
   field.values = Buffer(field.block_bytes());
-  if (!field.values.allocated()) return Status(Code::out_of_memory, "no memory for a block");
+  if (!field.values.allocated())
+    return Status(Code::out_of_memory, "not enough memory for a block");
   const bool given = options.chunk_shape && options.chunk_shape->size() == block.size();
   const Shape wanted = given ? *options.chunk_shape : Shape(3, kDefaultChunkEdge);
   if (divides(wanted, block)) {
@@ -91,10 +92,11 @@ Status add_field(const Comm& comm, const BenchOptions& options, SourceField&& so
   } else if (larger && options.refine) {
     if (field.fill_value) {
       return Status(Code::unsupported, "--fit refine: \"" + field.path +
-                                           "\" has fill values, between which nothing lies");
+                                           "\" has fill values, which cannot be interpolated");
     }
     field.values = refine(field.dtype, source.values.bytes(), source.shape, shift, block);
-    if (!field.values.allocated()) return Status(Code::out_of_memory, "no memory for a block");
+    if (!field.values.allocated())
+      return Status(Code::out_of_memory, "not enough memory for a block");
     fit = Fit::refined;
   } else {
     tile(source.values.bytes(), source.shape, dtype_bytes(field.dtype), shift, block,

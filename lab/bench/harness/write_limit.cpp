@@ -59,8 +59,9 @@ Result<TransferBucket*> map_bucket(const std::string& path, bool create) {
 
 Result<std::unique_ptr<WriteLimit>> WriteLimit::start(Comm& comm, const std::string& folder) {
   if (comm.n_ranks_on_node() != comm.n_ranks()) {
-    return Status(Code::unsupported,
-                  "--bandwidth limits the ranks of one node; these span several");
+    return Status(
+        Code::unsupported,
+        "--bandwidth supports the ranks of one node only; these ranks span several nodes");
   }
   const std::string path = folder + "/bucket";
   Result<TransferBucket*> bucket = Status(Code::internal, "not mapped");

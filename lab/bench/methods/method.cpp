@@ -73,7 +73,8 @@ Result<std::vector<std::string>> chosen_names(const BenchOptions& options) {
       if (glob_matches(pattern, name)) add_new(name);
     }
     if (names.size() == n_before) {
-      return Status(Code::invalid_argument, "--methods: \"" + pattern + "\" matches no new row");
+      return Status(Code::invalid_argument,
+                    "--methods: \"" + pattern + "\" does not match any further method; see --help");
     }
   }
   return names;
@@ -96,7 +97,7 @@ Result<std::unique_ptr<Method>> make_method(const BenchContext& context, const s
     return make_hdf5_method(context, name, collective, name.substr(head.size()));
   }
   return Status(Code::invalid_argument,
-                "--methods: \"" + name + "\" is no method; see --help for their names");
+                "--methods: \"" + name + "\" is not a method; see --help for the methods");
 }
 
 /// Remove `suffix` from the end of `name`, if present.
@@ -144,7 +145,7 @@ Result<TailraceSpec> parse_tailrace_name(const BenchOptions& options, const std:
   const std::size_t second = first == std::string::npos ? first : rest.find('-', first + 1);
   if (second == std::string::npos || rest.substr(0, first) != "tailrace") {
     return Status(Code::invalid_argument,
-                  "--methods: \"" + name + "\" is no method; see --help for their names");
+                  "--methods: \"" + name + "\" is not a method; see --help for the methods");
   }
   spec.layout = rest.substr(first + 1, second - first - 1);
   spec.codec = rest.substr(second + 1);

@@ -132,7 +132,7 @@ class NativeMethod final : public Method {
     const Hdf5Id access(H5Pcreate(H5P_FILE_ACCESS));
     if (H5Pset_fapl_mpio(access.get(), MPI_COMM_WORLD, MPI_INFO_NULL) < 0 ||
         H5Pset_coll_metadata_write(access.get(), true) < 0) {
-      return hdf5_failure(Code::internal, "file access list");
+      return hdf5_failure(Code::internal, "cannot set the file access property list");
     }
     Hdf5Id file(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
     if (!file.valid()) return hdf5_failure(Code::io_error, "creating \"" + path + "\"");
@@ -141,7 +141,7 @@ class NativeMethod final : public Method {
     const Hdf5Id transfer(H5Pcreate(H5P_DATASET_XFER));
     const H5FD_mpio_xfer_t mode = collective_ ? H5FD_MPIO_COLLECTIVE : H5FD_MPIO_INDEPENDENT;
     if (H5Pset_dxpl_mpio(transfer.get(), mode) < 0) {
-      return hdf5_failure(Code::internal, "transfer list");
+      return hdf5_failure(Code::internal, "cannot set the transfer property list");
     }
     for (std::size_t f = 0; f < context_.work.fields.size(); ++f) {
       TAILRACE_TRY(write_field(file.get(), transfer.get(), f));
@@ -149,7 +149,8 @@ class NativeMethod final : public Method {
     if (H5Fclose(file.release()) < 0)
       return hdf5_failure(Code::io_error, "closing \"" + path + "\"");
     if (!served_ || !there) return Status();
-    return Status(Code::unsupported, "libtailrace_hdf5.so is there, but does not serve this HDF5");
+    return Status(Code::unsupported,
+                  "libtailrace_hdf5.so is preloaded, but does not intercept this HDF5");
   }
 
   Status write_field(hid_t file, hid_t transfer, std::size_t f) const {
@@ -234,8 +235,9 @@ Result<std::unique_ptr<Method>> make_unchanged_method(
     [[maybe_unused]] const BenchContext& context, [[maybe_unused]] std::string name,
     [[maybe_unused]] const std::string& codec_name) {
   if (!is_preloaded()) {
-    return Status(Code::unsupported,
-                  "it needs libtailrace_hdf5.so in LD_PRELOAD, which serves this program's HDF5");
+    return Status(
+        Code::unsupported,
+        "needs libtailrace_hdf5.so in LD_PRELOAD, which intercepts the HDF5 of this program");
   }
 #if TAILRACE_BENCH_NATIVE_PARALLEL
   auto method = std::make_unique<NativeMethod>(context, std::move(name), true, codec_name, true);
@@ -250,7 +252,7 @@ Result<std::unique_ptr<Method>> make_hdf5_method([[maybe_unused]] const BenchCon
                                                  [[maybe_unused]] std::string name, bool collective,
                                                  const std::string& codec_name) {
   if (!collective && codec_name != "none") {
-    return Status(Code::unsupported, "HDF5 refuses independent writes through filters");
+    return Status(Code::unsupported, "HDF5 refuses independent writes of datasets with filters");
   }
   if (codec_name == "portable") {
     return Status(Code::unsupported, "HDF5 has no filter that rounds; use codec deflate");

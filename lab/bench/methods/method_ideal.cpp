@@ -83,7 +83,7 @@ class IdealRun {
       IdealChunk& chunk = chunks_[next];
       const BenchField& field = context_.work.fields[chunk.field];
       Buffer values(field.chunk_bytes());
-      Result<EncodedBytes> encoded = Status(Code::out_of_memory, "no memory for a chunk");
+      Result<EncodedBytes> encoded = Status(Code::out_of_memory, "not enough memory for a chunk");
       if (values.allocated()) {
         copy_box(chunk.box, field.box, field.values.data(), chunk.box, values.data(),
                  dtype_bytes(field.dtype));
@@ -194,7 +194,7 @@ class IdealMethod final : public Method {
       EncodedBytes encoded{Buffer(chunk.encoded_bytes), chunk.filter_mask};
       Buffer original(field.chunk_bytes());
       if (!encoded.buffer.allocated() || !original.allocated()) {
-        return Status(Code::out_of_memory, "no memory to read a chunk back");
+        return Status(Code::out_of_memory, "not enough memory to read a chunk");
       }
       TAILRACE_TRY((*storage)->read_at(chunk.address, encoded.buffer.bytes()));
       Result<Buffer> decoded = codecs_[chunk.field]->decode(std::move(encoded));

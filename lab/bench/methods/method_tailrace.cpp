@@ -158,7 +158,8 @@ Result<std::unique_ptr<Method>> make_tailrace_method(const BenchContext& context
   Result<std::unique_ptr<Layout>> known = make_layout(spec.layout, told);
   if (!known.ok()) return known.status();
   if (spec.serial && !context.options.fsync) {
-    return Status(Code::invalid_argument, "-serial writes when it syncs: it needs --fsync on");
+    return Status(Code::invalid_argument,
+                  "-serial needs --fsync on, since it writes during the sync");
   }
   for (const BenchField& field : context.work.fields) {
     if (spec.codec == "auto") break;

@@ -64,10 +64,10 @@ Steps read_steps(const char* path, const char* dataset_path) {
   const hid_t space = H5Dget_space(dataset);
   hsize_t extents[4] = {};
   const int rank = H5Sget_simple_extent_ndims(space);
-  if (rank != 3 && rank != 4) give_up("the dataset has neither three nor four dimensions");
+  if (rank != 3 && rank != 4) give_up("the dataset must have three or four dimensions");
   H5Sget_simple_extent_dims(space, extents + (4 - rank), nullptr);
   if (rank == 3) extents[0] = 1;
-  if (extents[1] != extents[2] || extents[2] != extents[3]) give_up("the steps are no cubes");
+  if (extents[1] != extents[2] || extents[2] != extents[3]) give_up("the steps must be cubes");
   Steps steps{dataset_path, extents[0], extents[1], {}};
   steps.values.resize(extents[0] * extents[1] * extents[2] * extents[3]);
   if (H5Dread(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, steps.values.data()) < 0) {

@@ -249,7 +249,7 @@ class Series {
   /// Encoded size of values; an encoding consumes its input.
   static double encoded(const Codec& codec, std::span<const std::byte> values) {
     Buffer copy = Buffer::copy_of(values);
-    if (!copy.allocated()) give_up("no memory for a chunk");
+    if (!copy.allocated()) give_up("not enough memory for a chunk");
     return static_cast<double>(value_or_give_up(codec.encode(std::move(copy))).buffer.n_bytes());
   }
 

@@ -786,15 +786,15 @@ static void take_option(const char* key, const char* value) {
 }
 
 static void take_words(int argc, char** argv) {
-  if (argc < 3) refuse("a command and a file are needed");
+  if (argc < 3) refuse("expected a command and a file");
   options.command = argv[1];
   options.file = argv[2];
   for (int i = 3; i < argc; i += 2) take_option(argv[i], argv[i + 1]);
-  if (options.stride < options.block) refuse("--stride is less than --block");
+  if (options.stride < options.block) refuse("--stride must be at least --block");
   if (is_strided(options.in_file) && strcmp(options.command, "read") == 0) {
     options.part = "strided"; /* Everything that was written. */
   }
-  if (options.bytes % (long)sizeof(double) != 0) refuse("--bytes is no number of doubles");
+  if (options.bytes % (long)sizeof(double) != 0) refuse("--bytes must be a multiple of 8");
   if (options.filter > 0 && options.chunk == 0) refuse("--filter needs --chunk");
 }
 

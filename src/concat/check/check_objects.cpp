@@ -351,7 +351,7 @@ std::string difference(const std::string& name, hid_t a, hid_t b, const CheckedS
     // The users of a dimension scale are listed in the order of attachment.
     std::sort(texts_a.begin(), texts_a.end());
     std::sort(texts_b.begin(), texts_b.end());
-    return texts_a == texts_b ? "" : std::string("leads to other datasets than") + kInTheOther;
+    return texts_a == texts_b ? "" : std::string("refers to other datasets than") + kInTheOther;
   }
   for (std::size_t i = 0; i < values_a.n_elements(); ++i) {
     const CheckedValue value_a{values_a.at(i), input.file};
@@ -391,7 +391,7 @@ std::string CheckedPaths::name_of(hid_t object) {
   if (!learnt_) failure_ = learn();
   ObjectFacts facts;
   if (!get_object_facts(object, facts)) {
-    failure_ = hdf5_failure(Code::corrupt, "an object that a reference leads to cannot be read");
+    failure_ = hdf5_failure(Code::corrupt, "the target of an object reference cannot be read");
   }
   if (!failure_.ok()) return "";
   const auto found = names_.find(facts.key);

@@ -120,10 +120,10 @@ class DatasetComparison {
     if (cost_bytes == 0) return Status();
     const std::uint64_t rows_max = window_bytes / cost_bytes;
     if (rows_max == 0) {
-      return Status(Code::out_of_memory,
-                    "dataset \"" + path_ + "\": one row needs " + std::to_string(cost_bytes) +
-                        " bytes, but may take " +
-                        "a quarter of --memory only: " + std::to_string(window_bytes));
+      return Status(Code::out_of_memory, "dataset \"" + path_ + "\": one row needs " +
+                                             std::to_string(cost_bytes) +
+                                             " bytes, more than a quarter of --memory (" +
+                                             std::to_string(window_bytes) + "); raise --memory");
     }
     std::uint64_t end = first_row;
     for (const CheckedRows& source : sources) {
@@ -176,7 +176,7 @@ class DatasetComparison {
         const std::uint64_t first = std::max(from, there);
         report(s, sources,
                "row " + std::to_string(first - starts_[s]) +
-                   " and what follows did not arrive: the output ends after " +
+                   " and the following rows are missing: the output ends after " +
                    std::to_string(extents_[0]) + " rows");
       }
     }
@@ -207,8 +207,8 @@ class DatasetComparison {
                          std::to_string(row) + " of the output)";
       if (row_elements_ > 1) text += ", element " + std::to_string(i % row_elements_) + " of it,";
       report(s, sources,
-             text + " is " + checked_value_text(type_.get(), in_input) + ", but arrived as " +
-                 checked_value_text(type_.get(), in_output));
+             text + " is " + checked_value_text(type_.get(), in_input) + ", but " +
+                 checked_value_text(type_.get(), in_output) + " in the output");
       return;
     }
   }
@@ -285,10 +285,10 @@ Status compare_box(hid_t output, hid_t input, const std::string& file_name, cons
   if (box.empty()) return Status();
   const std::uint64_t n_window = window_bytes / (row_elements * element_bytes);
   if (n_window == 0) {
-    return Status(
-        Code::out_of_memory,
-        who + ": one row needs " + std::to_string(row_elements * element_bytes) +
-            " bytes, but may take a quarter of --memory only: " + std::to_string(window_bytes));
+    return Status(Code::out_of_memory, who + ": one row needs " +
+                                           std::to_string(row_elements * element_bytes) +
+                                           " bytes, more than a quarter of --memory (" +
+                                           std::to_string(window_bytes) + "); raise --memory");
   }
   for (std::uint64_t row = 0; row < box.count[0]; row += n_window) {
     Box there = box;
@@ -310,8 +310,9 @@ Status compare_box(hid_t output, hid_t input, const std::string& file_name, cons
     const std::byte* const is = &wanted[element * element_bytes];
     findings.add(who + " row " + std::to_string(row + element / row_elements) + ", element " +
                  std::to_string(element % row_elements) + " of it, is " +
-                 checked_value_text(type.get(), {is, {}}) + ", but arrived as " +
-                 checked_value_text(type.get(), {&arrived[element * element_bytes], {}}));
+                 checked_value_text(type.get(), {is, {}}) + ", but " +
+                 checked_value_text(type.get(), {&arrived[element * element_bytes], {}}) +
+                 " in the output");
     return Status();
   }
   return Status();
@@ -364,7 +365,7 @@ Status read_integers(hid_t file, const std::string& path, std::uint64_t first_ro
   }
   values.resize(n_rows);
   if (!read_checked_rows(dataset.get(), H5T_NATIVE_INT64, first_row, n_rows, values.data())) {
-    return hdf5_failure(Code::corrupt, who);
+    return hdf5_failure(Code::corrupt, who + " cannot be read");
   }
   return Status();
 }
@@ -446,7 +447,7 @@ Status check_group(hid_t output, const std::string& input, const KeyedRows& keys
         if (seen != known.of_event.end() && seen->second == number) return true;
         findings.add(row_text(input, keys, row) + "is " + std::to_string(number) + " for event " +
                      event_text(event) + ", which /spill " +
-                     (seen == known.of_event.end() ? std::string("does not have")
+                     (seen == known.of_event.end() ? std::string("does not contain")
                                                    : "numbers " + std::to_string(seen->second)));
         return false;
       });

@@ -74,9 +74,9 @@ Status compare_single(const std::string& who, const CheckedSide& input, const Ch
   };
   const CheckedElements here = read(output.object);
   const CheckedElements there = read(input.object);
-  if (!here.read() || !there.read()) return hdf5_failure(Code::corrupt, who);
+  if (!here.read() || !there.read()) return hdf5_failure(Code::corrupt, who + " cannot be read");
   if (here.n_elements() != there.n_elements()) {
-    findings.add(who + " is a null dataset in one of the two files only");
+    findings.add(who + " has a null dataspace in only one of the two files");
     return Status();
   }
   if (here.n_elements() == 0) return Status();
@@ -166,7 +166,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       if (!found.contains(object.path)) continue;
       if (std::find(keys_.begin(), keys_.end(), object.path) != keys_.end()) continue;
       findings.add(output_name_ + ": " + kind_text(object.type) + " \"" + object.path +
-                   "\" is in no input");
+                   "\" is not in any input");
     }
     compare_key_rows(findings);
     TAILRACE_TRY(paths_here.failure().within(output_name_));
@@ -471,7 +471,8 @@ class ConcatCheckImpl final : public ConcatCheck {
     const Hdf5Id dataset(H5Dopen2(output_.get(), path.c_str(), H5P_DEFAULT));
     Hdf5Id type(H5Dget_type(dataset.get()));
     if (!type.valid()) {
-      return hdf5_failure(Code::corrupt, output_name_ + ": " + dataset_text(path));
+      return hdf5_failure(Code::corrupt,
+                          output_name_ + ": " + dataset_text(path) + " cannot be opened");
     }
     TAILRACE_TRY(check_own_values(dataset.get(), output_name_, path));
     const Extents extents = both_extents_of(dataset.get());
@@ -498,10 +499,10 @@ class ConcatCheckImpl final : public ConcatCheck {
       const auto like = by_path_.find(key.substr(0, key.rfind(".seq")));
       if (like == by_path_.end() || datasets_[like->second].n_rows == n_rows) continue;
       findings.add(output_name_ + ": key \"" + key + "\" has " + std::to_string(n_rows) +
-                   " rows, " + dataset_text(like->first) + " beside it " +
+                   " rows, " + dataset_text(like->first) + " has " +
                    std::to_string(datasets_[like->second].n_rows));
     }
-    if (!in_spill) findings.add(output_name_ + ": has keys, but none in /spill");
+    if (!in_spill) findings.add(output_name_ + ": has key datasets, but none in /spill");
   }
 
   /// The rows of an input's dataset; 0, with a finding, if they cannot be compared.
@@ -516,7 +517,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     const Extents extents = both_extents_of(dataset);
     if (!extents.appended || !datasets_[index].appended) {
       if (extents.appended != datasets_[index].appended) {
-        findings.add(who + ": one of this and the output's is a scalar");
+        findings.add(who + " is a scalar in only one of the input and the output");
       }
       return 0;
     }

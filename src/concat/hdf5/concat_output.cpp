@@ -133,7 +133,8 @@ class Hdf5ConcatOutput final : public ConcatOutput {
 
 Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_output) {
   input_ = Hdf5Id(H5Fopen(first_input.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  if (!input_.valid()) return hdf5_failure(Code::not_found, "file \"" + first_input + "\"");
+  if (!input_.valid())
+    return hdf5_failure(Code::not_found, "file \"" + first_input + "\" cannot be opened");
   const std::string where = "file \"" + first_input + "\"";
   TAILRACE_TAKE(catalog_, read_hdf5_catalog(input_.get(), Asked::fields).within(where));
   lines_ = catalog_.remarks;
@@ -167,7 +168,8 @@ Status Hdf5ConcatOutput::enter_group(const std::string& path) {
   if (!link_exists(out_, path)) TAILRACE_TRY(file_.create_group(path));
   group_ = Hdf5Id(H5Gopen2(out_, path.c_str(), H5P_DEFAULT));
   group_path_ = path;
-  if (!group_.valid()) return hdf5_failure(Code::invalid_argument, "group \"" + path + "\"");
+  if (!group_.valid())
+    return hdf5_failure(Code::invalid_argument, "group \"" + path + "\" cannot be opened");
   return Status();
 }
 
@@ -180,7 +182,8 @@ Result<hid_t> Hdf5ConcatOutput::type_of(const StoredDataset& like, hid_t from) {
   const std::string encoded(reinterpret_cast<const char*>(like.type.data()), like.type.size());
   Hdf5Id& type = types_[encoded];
   if (!type.valid()) type = Hdf5Id(decode_type(like.type.data(), like.type.size()));
-  if (!type.valid()) return hdf5_failure(Code::corrupt, named(like.path) + ": its type");
+  if (!type.valid())
+    return hdf5_failure(Code::corrupt, named(like.path) + ": the type cannot be decoded");
   H5Iinc_ref(type.get());
   return type.get();
 }
@@ -212,11 +215,11 @@ void Hdf5ConcatOutput::tell_of_changes() {
   const auto tell = [this](const char* what, const Lines& paths) {
     if (!paths.empty()) lines_.push_back(what + first_names_text(paths, names_in_sentence));
   };
-  tell("datasets without chunks get some, so that they can grow: ", once_plain_);
+  tell("datasets without chunks become chunked, so that they can grow: ", once_plain_);
   tell("chunks are not allocated before they are written: ", once_allocated_);
   tell("partial edge chunks are filtered like all others: ", once_plain_edges_);
   tell("datasets that were never written are stored with fill values: ", once_unwritten_);
-  tell("the numbers from which on attributes lie in a heap are Tailrace's own: ", once_own_form_);
+  tell("the thresholds for dense attribute storage are Tailrace's own: ", once_own_form_);
 }
 
 Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
@@ -229,7 +232,7 @@ Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
                       .within(named(like.path)));
     made.list = Hdf5Id(list);
     if (!set_creation_times(list, times, planned)) {
-      return hdf5_failure(Code::internal, named(like.path));
+      return hdf5_failure(Code::internal, named(like.path) + ": creation times cannot be set");
     }
   }
   return &made;
@@ -244,7 +247,9 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
   Hdf5Id from;
   if (node != nullptr && (node->n_attributes > 0 || named_types_)) {
     from = Hdf5Id(H5Dopen2(input_.get(), like.path.c_str(), H5P_DEFAULT));
-    if (!from.valid()) return hdf5_failure(Code::corrupt, named(like.path));
+    if (!from.valid()) {
+      return hdf5_failure(Code::corrupt, named(like.path) + " cannot be opened");
+    }
   }
   TAILRACE_TAKE(const hid_t type, type_of(like, named_types_ ? from.get() : H5I_INVALID_HID));
   const Hdf5Id type_id(type);
@@ -299,7 +304,7 @@ Status Hdf5ConcatOutput::extend(hid_t dataset, const ConcatTarget& target) {
   std::vector<hsize_t> now(kMaxRank);
   std::vector<hsize_t> most(kMaxRank);
   const int rank = H5Sget_simple_extent_dims(space.get(), now.data(), most.data());
-  if (rank < 0) return hdf5_failure(Code::corrupt, what);
+  if (rank < 0) return hdf5_failure(Code::corrupt, what + ": the shape cannot be read");
   now.resize(static_cast<std::size_t>(rank));
   Shape wanted = target.like.shape;
   if (!wanted.empty()) wanted[0] = target.n_rows;
@@ -324,16 +329,17 @@ Result<Hdf5Id> Hdf5ConcatOutput::replace(const ConcatTarget& target, const std::
   const Hdf5Id old(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
   ObjectFacts facts;
   if (!old.valid() || !get_object_facts(old.get(), facts)) {
-    return hdf5_failure(Code::corrupt, named(path));
+    return hdf5_failure(Code::corrupt, named(path) + " cannot be opened");
   }
   if (facts.n_links > 1) {
-    return Status(Code::unsupported, named(path) + " must be created again to grow, but has " +
-                                         std::to_string(facts.n_links) + " hard links");
+    return Status(Code::unsupported, named(path) + " cannot grow: it is contiguous, and with " +
+                                         std::to_string(facts.n_links) +
+                                         " hard links it cannot be replaced");
   }
   TAILRACE_TAKE(const ScaleTies ties, untie_scales(out_, old.get(), path));
   // HDF5 keeps an open object until it is closed, so attributes can still be read.
   if (H5Ldelete(group_.get(), name.c_str(), H5P_DEFAULT) < 0) {
-    return hdf5_failure(Code::internal, named(path));
+    return hdf5_failure(Code::internal, named(path) + " cannot be unlinked");
   }
   Result<Hdf5Id> made = create(target, name, old.get());
   if (made.ok()) TAILRACE_TRY(tie_scales(out_, path, ties));
@@ -348,7 +354,8 @@ Result<Hdf5Id> Hdf5ConcatOutput::open_or_create(const ConcatTarget& target) {
     return create(target, name, H5I_INVALID_HID);
   if (target.replaces && replaced_.insert(path).second) return replace(target, name);
   Hdf5Id dataset(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::already_exists, named(path));
+  if (!dataset.valid())
+    return hdf5_failure(Code::already_exists, named(path) + " cannot be opened");
   TAILRACE_TRY(extend(dataset.get(), target));
   return dataset;
 }
@@ -399,11 +406,13 @@ Status Hdf5ConcatOutput::copy_whole(const StoredDataset& dataset) {
 
 Status Hdf5ConcatOutput::change_notes(const std::string& path, const CopiedNotes& notes) {
   const Hdf5Id object(H5Oopen(out_, path.c_str(), H5P_DEFAULT));
-  if (!object.valid()) return hdf5_failure(Code::corrupt, "object \"" + path + "\"");
+  if (!object.valid())
+    return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be opened");
   for (const auto& [name, value] : notes.instead) {
     if (value || H5Aexists(object.get(), name.c_str()) <= 0) continue;
     if (H5Adelete(object.get(), name.c_str()) < 0) {
-      return hdf5_failure(Code::internal, "attribute \"" + name + "\" of \"" + path + "\"");
+      return hdf5_failure(Code::internal,
+                          "attribute \"" + name + "\" of \"" + path + "\" cannot be deleted");
     }
   }
   return set_instead(file_, path, notes);
@@ -425,7 +434,8 @@ Result<Lines> Hdf5ConcatOutput::finish(const CopiedObjects& notes,
     const Hdf5Id object(H5Oopen(out_, path.c_str(), H5P_DEFAULT));
     if (H5Aexists(object.get(), name.c_str()) <= 0) continue;
     if (H5Adelete(object.get(), name.c_str()) < 0) {
-      return hdf5_failure(Code::internal, "attribute \"" + name + "\" of \"" + path + "\"");
+      return hdf5_failure(Code::internal,
+                          "attribute \"" + name + "\" of \"" + path + "\" cannot be deleted");
     }
   }
   return std::exchange(lines_, {});
@@ -479,13 +489,14 @@ Status write_progress(Hdf5File& file, const ConcatProgress& progress) {
 Result<std::optional<ConcatProgress>> read_progress(const Hdf5File& file) {
   const Hdf5Scope scope;
   const Hdf5Id root = open_root(file);
-  if (!root.valid()) return hdf5_failure(Code::corrupt, "the root group");
+  if (!root.valid()) return hdf5_failure(Code::corrupt, "the root group cannot be opened");
   if (H5Aexists(root.get(), kCountAttribute) <= 0) return std::optional<ConcatProgress>();
   ConcatProgress progress;
   progress.request = hdf5_text_attribute(root.get(), kRequestAttribute);
   const Hdf5Id count(H5Aopen(root.get(), kCountAttribute, H5P_DEFAULT));
   if (!count.valid() || H5Aread(count.get(), H5T_NATIVE_UINT64, &progress.n_datasets) < 0) {
-    return hdf5_failure(Code::corrupt, std::string("attribute \"") + kCountAttribute + "\"");
+    return hdf5_failure(Code::corrupt,
+                        std::string("attribute \"") + kCountAttribute + "\" cannot be read");
   }
   if (H5Aexists(root.get(), kVersionsAttribute) <= 0) return std::optional(std::move(progress));
   const Hdf5Id versions(H5Aopen(root.get(), kVersionsAttribute, H5P_DEFAULT));
@@ -493,7 +504,8 @@ Result<std::optional<ConcatProgress>> read_progress(const Hdf5File& file) {
   const hssize_t n = H5Sget_simple_extent_npoints(space.get());
   progress.versions.resize(n > 0 ? static_cast<std::size_t>(n) : 0);
   if (n <= 0 || H5Aread(versions.get(), H5T_NATIVE_UINT64, progress.versions.data()) < 0) {
-    return hdf5_failure(Code::corrupt, std::string("attribute \"") + kVersionsAttribute + "\"");
+    return hdf5_failure(Code::corrupt,
+                        std::string("attribute \"") + kVersionsAttribute + "\" cannot be read");
   }
   return std::optional(std::move(progress));
 }
@@ -503,7 +515,8 @@ Status remove_progress(const Hdf5File& file) {
   const Hdf5Id root = open_root(file);
   for (const char* name : {kRequestAttribute, kCountAttribute, kVersionsAttribute}) {
     if (H5Aexists(root.get(), name) > 0 && H5Adelete(root.get(), name) < 0) {
-      return hdf5_failure(Code::internal, std::string("attribute \"") + name + "\"");
+      return hdf5_failure(Code::internal,
+                          std::string("attribute \"") + name + "\" cannot be deleted");
     }
   }
   return Status();

@@ -123,13 +123,15 @@ Status copy_rows_from(hid_t from, hid_t to, const std::string& where, std::uint6
     const Hdf5Id piece(H5Screate_simple(1, &n_values, nullptr));
     Buffer values(n_piece * row_bytes);
     if (!values.allocated())
-      return Status(Code::out_of_memory, where + ": not enough memory for a row");
+      return Status(Code::out_of_memory, where + ": not enough memory for " +
+                                             std::to_string(n_piece * row_bytes) +
+                                             " bytes of rows");
     VariableMemory variable(variable_bytes);
     const Hdf5Id transfer(H5Pcreate(H5P_DATASET_XFER));
     H5Pset_vlen_mem_manager(transfer.get(), VariableMemory::allocate, &variable,
                             VariableMemory::free, &variable);
     if (!from_rows.select(done, n_piece) || !to_rows.select(first_row + done, n_piece)) {
-      return hdf5_failure(Code::internal, where);
+      return hdf5_failure(Code::internal, where + ": the rows cannot be selected");
     }
     if (H5Dread(from, type.get(), piece.get(), from_rows.space.get(), transfer.get(),
                 values.data()) < 0) {
@@ -160,9 +162,10 @@ Status copy_rows_from_files(hid_t to, const std::string& path, std::span<const R
     if (source.n_rows == 0) continue;
     const std::string where = "file \"" + source.file + "\", dataset \"" + path + "\"";
     const Hdf5Id file(H5Fopen(source.file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-    if (!file.valid()) return hdf5_failure(Code::io_error, "file \"" + source.file + "\"");
+    if (!file.valid())
+      return hdf5_failure(Code::io_error, "file \"" + source.file + "\" cannot be opened");
     const Hdf5Id from(H5Dopen2(file.get(), path.c_str(), H5P_DEFAULT));
-    if (!from.valid()) return hdf5_failure(Code::not_found, where);
+    if (!from.valid()) return hdf5_failure(Code::not_found, where + " cannot be opened");
     TAILRACE_TRY(copy_rows_from(from.get(), to, where, source.n_rows, first_row, memory_bytes));
     first_row += source.n_rows;
   }

@@ -1,4 +1,4 @@
-! Writes one field with the installed module, without MPI, and reads it back.
+! Write a field with the installed module, without MPI, and read it.
 program package_fortran
   use tailrace
   implicit none

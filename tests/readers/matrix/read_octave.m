@@ -8,7 +8,7 @@ function text = quoted(value)
   text = ['"' value '"'];
 end
 
-% Octave turns dimensions round, so that values in its own order are in the order of C.
+% Octave reverses dimensions, so that values in its own order are in the order of C.
 function walk(path, prefix, data)
   for [value, name] = data
     if isstruct(value)

@@ -28,7 +28,7 @@ _TIME_LIMIT_S = 120
 #: Correct refusals, by features of the file.
 _REFUSALS = re.compile(
     r"needs HDF5 [12]\.\d+ or newer|needs HDF5 2|filter (33333|32000)|"
-    r"plug-in|unlimited dimension to append along|can only be appended along its first|"
+    r"plug-in|unlimited dimension to append along|rows are appended along the first dimension only|"
     r"in the file itself|a growing field cannot be contiguous|"
     r"is lossy: encoding its decoded values|"
     r"its values are already lossy|it has no unlimited dimension, and its values differ|"

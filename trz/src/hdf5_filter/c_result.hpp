@@ -31,7 +31,8 @@ std::int64_t c_result(const char* codec, Message* message, Work&& work) {
     if (result.ok()) return *result;
     failure = result.status();
   } catch (const std::exception& exception) {
-    failure = Status(Code::out_of_memory, std::string(codec) + ": " + exception.what());
+    failure = Status(Code::out_of_memory,
+                     std::string(codec) + ": out of memory (" + exception.what() + ")");
   }
   write_c_text(message, failure.message());
   return -static_cast<std::int64_t>(failure.code());

@@ -50,7 +50,8 @@ bool done(const Hdf5Calls& calls, const hid_t* minor, const FilterSource& source
   try {
     status = work();
   } catch (const std::exception& exception) {
-    status = Status(Code::out_of_memory, std::string(source.name) + ": " + exception.what());
+    status = Status(Code::out_of_memory,
+                    std::string(source.name) + ": out of memory (" + exception.what() + ")");
   }
   if (!status.ok()) push_error(calls, minor, source, status, line);
   return status.ok();
@@ -67,7 +68,8 @@ inline Result<Shape> chunk_shape_of(const Hdf5Calls& calls, hid_t creation_list,
   Shape shape(extents.begin(), extents.begin() + rank);
   for (const std::uint64_t extent : shape) {
     if (extent > 0 && extent <= UINT32_MAX) continue;
-    return source.refuse("cannot encode chunks of shape " + shape_text(shape));
+    return source.refuse("cannot encode chunks of shape " + shape_text(shape) +
+                         "; each extent must be 1 to 2^32 - 1");
   }
   return shape;
 }

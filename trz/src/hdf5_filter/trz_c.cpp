@@ -85,7 +85,8 @@ Result<std::int64_t> encode(std::span<const std::uint32_t> words, const trz_arra
   TAILRACE_TAKE(Job job, job_of(words, array, values));
   if (encoded.size() < trz::encoded_bytes_max(values.size())) {
     return bad_argument("the output has room for " + std::to_string(encoded.size()) +
-                        " bytes, trz_encoded_bytes_max() are needed");
+                        " bytes, trz_encoded_bytes_max() returns " +
+                        std::to_string(trz::encoded_bytes_max(values.size())));
   }
   TAILRACE_TAKE(auto n_encoded,
                 trz::encode(job.type, job.settings, values, encoded, thread_workspace()));

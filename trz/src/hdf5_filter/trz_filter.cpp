@@ -61,10 +61,8 @@ Result<DType> dtype_of(const Hdf5Calls& calls, hid_t type) {
   }
   if (type_class == type_float) {
     if (is_ieee(calls, type, n_bytes)) return n_bytes == 4 ? DType::f32 : DType::f64;
-    return kSource.refuse(
-        "it takes IEEE floating-point numbers of 32 or 64 bits; this dataset's numbers have "
-        "another format, of " +
-        std::to_string(8 * n_bytes) + " bits");
+    return kSource.refuse("cannot encode floating-point numbers of " + std::to_string(8 * n_bytes) +
+                          " bits in this format; expected IEEE numbers of 32 or 64 bits");
   }
   const auto integer = find_dtype(calls.type_sign(type) == sign_two ? 'i' : 'u', n_bytes);
   if (integer) return *integer;
@@ -171,7 +169,7 @@ Status run_filter(const Hdf5Calls& calls, bool reverse, std::span<const unsigned
   const std::uint64_t n_values_bytes = data.chunk->n_bytes();
   if (!reverse && n_given != n_values_bytes) {
     return kSource.refuse("got a chunk of " + std::to_string(n_given) +
-                          " bytes, its client data say " + std::to_string(n_values_bytes));
+                          " bytes, its client data expect " + std::to_string(n_values_bytes));
   }
   if (n_values_bytes > SIZE_MAX / 2) return kSource.no_memory(SIZE_MAX);
   TAILRACE_TAKE(const auto* book, thread_book(data.request.book_bytes));

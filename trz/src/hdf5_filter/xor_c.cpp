@@ -21,7 +21,7 @@ Status bad_argument(const std::string& why) {
 Result<neighbour_xor::ChunkType> type_of(const xor_array* array, std::size_t n_bytes) {
   if (array == nullptr || array->extents == nullptr)
     return bad_argument("the array and its extents must not be NULL");
-  if (array->element_bytes == 0) return bad_argument("the elements have 0 bytes");
+  if (array->element_bytes == 0) return bad_argument("element_bytes is 0, must be at least 1");
   if (array->dimension < 0 || array->dimension > 3) {
     return bad_argument("dimension " + std::to_string(array->dimension) + ", must be 0 to 3");
   }
@@ -38,8 +38,8 @@ Result<neighbour_xor::ChunkType> type_of(const xor_array* array, std::size_t n_b
     if (left > 0) left /= extent;
   }
   if (left != array->element_bytes) {
-    return bad_argument("an array of shape " + shape_text(type.shape) + " and elements of " +
-                        std::to_string(array->element_bytes) + " bytes is not " +
+    return bad_argument("an array of shape " + shape_text(type.shape) + " with elements of " +
+                        std::to_string(array->element_bytes) + " bytes does not have " +
                         std::to_string(n_bytes) + " bytes");
   }
   return type;
@@ -50,7 +50,8 @@ Result<std::int64_t> encode(const xor_array* array, std::span<const std::byte> v
   TAILRACE_TAKE(const neighbour_xor::ChunkType type, type_of(array, values.size()));
   if (encoded.size() < neighbour_xor::encoded_bytes_max(values.size())) {
     return bad_argument("the output has room for " + std::to_string(encoded.size()) +
-                        " bytes, xor_encoded_bytes_max() are needed");
+                        " bytes, xor_encoded_bytes_max() returns " +
+                        std::to_string(neighbour_xor::encoded_bytes_max(values.size())));
   }
   TAILRACE_TAKE(const std::size_t n_encoded,
                 neighbour_xor::encode(type, values, encoded, neighbour_xor::best_build()));

@@ -40,7 +40,8 @@ Status complete_client_data(const Hdf5Calls& calls, hid_t creation_list, hid_t t
   chunk.dimension = data.dimension;
   chunk.element_bytes = calls.type_bytes(type);
   if (chunk.element_bytes == 0 || chunk.element_bytes > UINT32_MAX) {
-    return kSource.refuse("the dataset's elements have no size");
+    return kSource.refuse("the dataset's elements have " + std::to_string(chunk.element_bytes) +
+                          " bytes, expected 1 to 2^32 - 1");
   }
   TAILRACE_TAKE(chunk.shape, chunk_shape_of(calls, creation_list, kSource));
   const std::vector<unsigned> all = neighbour_xor::client_words(chunk);

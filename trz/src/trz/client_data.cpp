@@ -202,9 +202,10 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
   } else if ((first & kFlagFill) != 0) {
     return bad_words("a fill value without a chunk");
   }
-  if (reader.truncated()) return bad_words(std::to_string(words.size()) + " words are too few");
+  if (reader.truncated())
+    return bad_words("the words end too early, after " + std::to_string(words.size()));
   if (reader.n_left() > 0) {
-    return bad_words(std::to_string(reader.n_left()) + " words too many");
+    return bad_words(std::to_string(reader.n_left()) + " extra words follow the end");
   }
   return data;
 }
@@ -247,7 +248,7 @@ Result<std::vector<std::uint8_t>> read_book_bytes(SettingsReader& keys) {
   WordReader reader(words);
   TAILRACE_TRY(read_book(reader, bytes));
   if (reader.truncated() || reader.n_left() > 0) {
-    return bad_words("got a shared book of " + std::to_string(words[0]) + " bytes in " +
+    return bad_words("a shared book of " + std::to_string(words[0]) + " bytes does not fit " +
                      std::to_string(words.size() - 1) + " words");
   }
   const Status parsed = Book::parse(bytes).status();

@@ -373,7 +373,7 @@ Status decode_blocks(const Head& head, const std::uint8_t* in, const std::uint8_
       } else {
         const std::size_t n_taken =
             kernels.unpack[kind == 3 ? 1 : 0](bytes.data(), bytes.size(), n, block);
-        if (n_taken == 0) return corrupt("block " + std::to_string(index) + " is wrong");
+        if (n_taken == 0) return corrupt("block " + std::to_string(index) + " is damaged");
         reader.skip(n_taken);
       }
     }
@@ -412,8 +412,9 @@ Result<std::size_t> encode(const ChunkType& type, std::span<const std::byte> val
                            std::span<std::byte> out, Build build) {
   const std::size_t capacity = encoded_bytes_max(values.size());
   if (type.element_bytes == 0 || type.dimension < 0 || type.dimension > 3) {
-    return bad_argument("elements of " + std::to_string(type.element_bytes) + " bytes, dimension " +
-                        std::to_string(type.dimension));
+    return bad_argument("elements of " + std::to_string(type.element_bytes) +
+                        " bytes and dimension " + std::to_string(type.dimension) +
+                        ", expected at least 1 byte and a dimension from 0 to 3");
   }
   if (n_elements(type.shape) * type.element_bytes != values.size()) {
     return bad_argument("a chunk of shape " + shape_text(type.shape) + " has " +
@@ -421,7 +422,7 @@ Result<std::size_t> encode(const ChunkType& type, std::span<const std::byte> val
                         " bytes, got " + std::to_string(values.size()));
   }
   if (out.size() < capacity) {
-    return bad_argument("room for " + std::to_string(out.size()) + " bytes, " +
+    return bad_argument("the output has room for " + std::to_string(out.size()) + " bytes, " +
                         std::to_string(capacity) + " are needed");
   }
   auto* to = reinterpret_cast<std::uint8_t*>(out.data());
@@ -493,7 +494,7 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
   data.dimension = static_cast<int>(dimension);
   if ((words[0] & kChunkFollows) == 0) {
     if (words.size() == 1) return data;
-    return wrong(std::to_string(words.size()) + " words, 1 is expected");
+    return wrong("got " + std::to_string(words.size()) + " words, expected 1");
   }
   if (words.size() < kBeforeExtents || words.size() > kBeforeExtents + kMaxRank || words[1] == 0) {
     return wrong("the chunk's type or extents are invalid");

@@ -1,4 +1,4 @@
-// jhdf, a reader of HDF5 in pure Java. dataset_lines.py says what is printed.
+// jhdf, a reader of HDF5 in pure Java. dataset_lines.py explains the output.
 
 import io.jhdf.HdfFile;
 import io.jhdf.api.Attribute;

@@ -1,4 +1,4 @@
-// netCDF-Java, which Panoply, THREDDS and ncWMS read by. dataset_lines.py says what is printed.
+// netCDF-Java, which Panoply, THREDDS and ncWMS use. dataset_lines.py explains the output.
 
 import java.util.List;
 import ucar.nc2.Attribute;

@@ -1,4 +1,4 @@
-// What the readers in JavaScript print: see dataset_lines.py.
+// Output of the readers in JavaScript: see dataset_lines.py.
 
 const wanted = /^(title|units|a\d\d)$/;
 

@@ -1,12 +1,12 @@
-# What the readers in R print: see dataset_lines.py.
+# Output of the readers in R: see dataset_lines.py.
 
 wanted <- function(names) grep("^(title|units|a[0-9][0-9])$", names, value = TRUE)
 
 text_of <- function(values) paste(gsub("\\s+$", "", as.vector(values)), collapse = "|")
 
-# Values in R have their dimensions in the other order, and so lie in the order of C.
+# R reverses the dimensions, so that its values are in the order of C.
 checksum <- function(shape, values) {
-  if (is.factor(values)) values <- as.character(values)  # An enumeration's names.
+  if (is.factor(values)) values <- as.character(values)  # Names of an enumeration.
   if (is.character(values)) return(list(shape = shape, text = text_of(values)))
   flat <- as.double(as.vector(values))
   list(shape = shape, sum = sum(flat), weighted = sum(flat * seq_along(flat)))

@@ -66,7 +66,7 @@ Status add_threshold(std::string_view guard, std::string_view number, Guards& gu
 }
 
 Status add_limit(std::string_view guard, std::string_view number, double& limit) {
-  if (limit > 0) return bad_guard(guard, "given twice");
+  if (limit > 0) return bad_guard(guard, "is given twice");
   TAILRACE_TAKE(limit, guard_limit(guard, number));
   return Status();
 }
@@ -75,7 +75,7 @@ Status add_function(std::string_view guard, FunctionGuard function, std::string_
                     Guards& guards) {
   constexpr double kMostOfLogarithm = 100;  // A ratio beyond e^100 is not a useful bound.
   const auto same = [&](const FunctionGuard& other) { return other.exponent == function.exponent; };
-  if (std::ranges::any_of(guards.functions, same)) return bad_guard(guard, "given twice");
+  if (std::ranges::any_of(guards.functions, same)) return bad_guard(guard, "is given twice");
   TAILRACE_TAKE(function.most, guard_limit(guard, limit));
   if (function.logarithm() && function.most > kMostOfLogarithm) {
     return bad_guard(guard, "the limit must be at most 100");
@@ -102,7 +102,8 @@ Status add_power(std::string_view guard, std::string_view numbers, Guards& guard
 Status add_axis(std::string_view guard, std::string_view number, Guards& guards) {
   TAILRACE_TAKE(const double axis, guard_number(guard, number));
   if (!(axis >= 0) || axis >= static_cast<double>(kMaxRank) || axis != std::floor(axis)) {
-    return bad_guard(guard, "the axis must be a whole number; axes count from 0, the slowest");
+    return bad_guard(guard, "the axis must be a whole number from 0 (the slowest) to " +
+                                std::to_string(kMaxRank - 1));
   }
   guards.monotone.push_back(static_cast<int>(axis));
   return Status();
@@ -237,7 +238,7 @@ Result<Guards> parse_guards(std::string_view text) {
   std::ranges::sort(guards.functions, {}, &FunctionGuard::exponent);
   if (guards_text(guards).size() > kGuardsTextBytesMax) {
     return bad_guard(text.substr(0, 80),
-                     "more than " + std::to_string(kGuardsTextBytesMax) + " bytes of text");
+                     "longer than " + std::to_string(kGuardsTextBytesMax) + " bytes");
   }
   return guards;
 }

@@ -50,7 +50,8 @@ Status add_range(std::string_view text, RegionGuard& region) {
     }
     if (begin >= end) return no_region(quoted + " is empty: B must be greater than A");
   }
-  if (region.begin.size() == kMaxRank) return no_region("too many ranges");
+  if (region.begin.size() == kMaxRank)
+    return no_region("more than " + std::to_string(kMaxRank) + " ranges");
   region.begin.push_back(begin);
   region.end.push_back(end);
   return Status();

@@ -130,9 +130,9 @@ Status SettingsReader::finish() const {
     if (std::find(known_.begin(), known_.end(), name) != known_.end()) continue;
     std::string keys;
     for (const std::string& key : known_) keys += (keys.empty() ? "" : ", ") + key;
-    return Status(Code::invalid_argument, "codec " + codec_ + ": unknown setting \"" + name +
-                                              "\"; " +
-                                              (keys.empty() ? "it has none" : "it knows: " + keys));
+    return Status(Code::invalid_argument,
+                  "codec " + codec_ + ": unknown setting \"" + name + "\"; " +
+                      (keys.empty() ? "it has no settings" : "its settings: " + keys));
   }
   return Status();
 }

@@ -100,7 +100,7 @@ Status local_part(Work&& work) {
     // A text this short fits std::string's internal buffer and needs no allocation.
     return Status(Code::out_of_memory, "no memory left");
   } catch (const std::length_error&) {  // A container larger than any memory.
-    return Status(Code::out_of_memory, "no memory has room for it");
+    return Status(Code::out_of_memory, "a size exceeds the address space");
   } catch (const std::exception& unexpected) {
     return Status(Code::internal, unexpected.what());
   }

@@ -1,4 +1,4 @@
-//! What the readers in Rust print: see dataset_lines.py.
+//! Output of the readers in Rust: see dataset_lines.py.
 
 /// The facts of one dataset.
 #[derive(Default)]
