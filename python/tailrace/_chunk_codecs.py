@@ -148,6 +148,9 @@ def xor_decoded_bytes(encoded: Bytes) -> int:
     """
     if encoded.nbytes < 10 or encoded[:4].tobytes() != b"XOR\x01":
         raise ValueError("xor: not a chunk of the codec xor, version 1")
+    if encoded[8] >> 5:
+        raise ValueError(f"xor: the chunk needs a newer xor: unknown feature bits "
+                         f"{encoded[8] & 0xE0:#x}")
     n_words: int = 0
     word_bytes = 1 << (int(encoded[8]) & 3)
     for at, byte in enumerate(encoded[9:19].tolist()):

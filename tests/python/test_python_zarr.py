@@ -189,6 +189,8 @@ REFUSED = {
     "a text": (lambda: tailrace.numcodecs.Trz("abs=1"), TypeError, "whole numbers"),
     "dimension": (lambda: tailrace.numcodecs.Xor(dimension=5), ValueError, "1, 2 or 3"),
     "empty": (lambda: tailrace.numcodecs.Xor().encode(np.zeros(0)), ValueError, "empty"),
+    "a later xor": (lambda: tailrace.numcodecs.Xor().decode(b"XOR\x01\0\0\0\0\x20\0"), ValueError,
+                    "newer xor: unknown feature bits 0x20"),
 }
 
 

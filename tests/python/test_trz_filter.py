@@ -269,6 +269,43 @@ def test_a_damaged_chunk_is_an_error(source, tmp_path):
     assert done.stdout.count("filter returned failure") == 4, done.stdout
 
 
+NEWER = [*((3, version, f"format version {version}, expected 1")
+           for version in (0, 2, 3, 4, 5, 6, 7, 255)),
+         *((9, 3 | bit, f"unknown feature bits 0x{bit:02x}") for bit in (8, 16, 32, 64, 128)),
+         *((8, method << 4, f"unknown method {method}") for method in range(11, 16))]
+
+
+def test_a_chunk_of_a_later_trz_is_refused_by_name(source, tmp_path):
+    """h5py fails to read each chunk, and the error stack that h5dump prints says why."""
+    target = tmp_path / "out.h5"
+    python(f"""
+        import zlib, h5py, tailrace
+        with h5py.File({str(source)!r}) as source, h5py.File({str(target)!r}, "w") as file:
+            u = source["u"][:16, :16, :16]
+            for at, byte, why in {NEWER!r}:
+                name = why.replace(" ", "_")
+                file.create_dataset(name, data=u, chunks=u.shape, **tailrace.Trz(abs={BOUND}))
+                mask, chunk = file[name].id.read_direct_chunk((0, 0, 0))
+                assert chunk[3] == 1 and chunk[8] >> 4 <= 10 and chunk[9] == 3
+                newer = bytearray(chunk)
+                newer[at] = byte
+                newer[4:8] = zlib.crc32(newer[8:]).to_bytes(4, "little")
+                file[name].id.write_direct_chunk((0, 0, 0), bytes(newer), mask)
+        with h5py.File({str(target)!r}) as file:
+            for name in file:
+                try:
+                    file[name][...]
+                except OSError:
+                    continue
+                raise SystemExit(f"{{name}} was read")
+    """, package=True)
+    if shutil.which("h5dump") is None:
+        pytest.skip("no h5dump")
+    for _, _, why in NEWER:
+        done = run("h5dump", "--enable-error-stack", "-d", why.replace(" ", "_"), target, code=1)
+        assert f"trz chunk: needs a newer trz: {why}" in done.stdout + done.stderr
+
+
 def test_arrays_and_doctests():
     python("""
         import doctest, sys, threading

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import zlib
 
 import h5py
 import numpy as np
@@ -252,6 +253,25 @@ def test_damage_is_an_error_in_words(written, tmp_path):
     if shutil.which("h5dump") is not None:
         done = run("h5dump", "--enable-error-stack", "-d", "walk_f4", bent, code=1)
         assert "checksum is wrong" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("at, bit, why", [
+    (3, 2, "format version 3, expected 1"), (8, 32, "unknown feature bits 0x20"),
+    (8, 64, "unknown feature bits 0x40"), (8, 128, "unknown feature bits 0x80")])
+def test_a_chunk_of_a_later_xor_is_refused_by_name(written, tmp_path, at, bit, why):
+    newer = tmp_path / "newer.h5"
+    shutil.copy(written[1], newer)
+    with h5py.File(newer, "a") as file:
+        dataset = file["walk_f4"].id
+        chunk = bytearray(dataset.read_direct_chunk((0, 0, 0))[1])
+        chunk[at] |= bit
+        chunk[4:8] = zlib.crc32(chunk[8:]).to_bytes(4, "little")
+        dataset.write_direct_chunk((0, 0, 0), bytes(chunk))
+    done = python(f"import h5py; h5py.File({str(newer)!r})['walk_f4'][...]", code=1)
+    assert "OSError" in done.stderr
+    if shutil.which("h5dump") is not None:
+        done = run("h5dump", "--enable-error-stack", "-d", "walk_f4", newer, code=1)
+        assert f"needs a newer xor: {why}" in done.stdout + done.stderr
 
 
 def test_settings_that_make_no_sense(tmp_path):

@@ -12,6 +12,7 @@
 
 #include "support/trz_cases.hpp"
 #include "trz/chunk_header.hpp"
+#include "trz/joined.hpp"
 #include "unit/trz_support.hpp"
 
 namespace tailrace::trz {
@@ -152,23 +153,82 @@ TEST(TrzHostile, HeadsThatMakeNoSense) {
       chunk_of({0x40, 1, 0}),                // Pointwise, without values.
       chunk_of({0x10, 1, 0}),                // One value, without its bytes.
       chunk_of({0x32, 1, 2, 8, 0, 16, 16}),  // A lattice of integers.
-      chunk_of({0x50, 1, 4, 2}),             // A vocabulary in version 1.
-      chunk_of({0x60, 1, 8, 0, 16, 16}),     // Fitted in version 1.
+      chunk_of({0x50, 1, 4, 2}),             // A vocabulary without words.
+      chunk_of({0x60, 1, 8, 0, 16, 16}),     // Fitted, without a step.
   };
   for (const Bytes& bytes : all) {
     for (const std::size_t n : {0U, 1U, 4U, 8U, 4096U}) {
       EXPECT_EQ(decode_code(bytes, n, nullptr, workspace), Code::corrupt) << bytes.size();
     }
   }
-  Bytes other_version = chunk_of({0x00, 0, 1, 2, 3, 4});
-  EXPECT_EQ(decode_code(other_version, 4, nullptr, workspace), Code::ok);
-  other_version[3] = std::byte{2};
-  make_checksum_fit(other_version);
-  EXPECT_EQ(decode_code(other_version, 4, nullptr, workspace), Code::corrupt);
+  EXPECT_EQ(decode_code(chunk_of({0x00, 0, 1, 2, 3, 4}), 4, nullptr, workspace), Code::ok);
 }
 
-/// Chunks of the second version: 2000 values, of one NaN, and of 5 and 300 words (ranks of one byte
-/// and of two).
+TEST(TrzHostile, ChunksOfALaterTrzAreRefusedByName) {
+  Workspace workspace;
+  for (const Encoded& one : small_chunks(20, 300)) {
+    const auto expect_newer = [&](std::size_t at, unsigned byte, const std::string& why) {
+      Bytes bytes = one.bytes;
+      bytes[at] = static_cast<std::byte>(byte);
+      make_checksum_fit(bytes);
+      Bytes values(one.chunk.values.size());
+      const Status status = decode(bytes, values, one.chunk.type.book, workspace);
+      EXPECT_EQ(status.code(), Code::corrupt);
+      EXPECT_EQ(status.message(), "trz chunk: needs a newer trz: " + why);
+      EXPECT_EQ(describe(bytes).status().message(), status.message());
+    };
+    for (const unsigned version : {0U, 2U, 3U, 4U, 5U, 6U, 7U, 255U}) {
+      expect_newer(kVersionAt, version,
+                   "format version " + std::to_string(version) + ", expected 1");
+    }
+    const auto n_extents = static_cast<unsigned>(one.bytes[kExtentsAt]);
+    EXPECT_LE(n_extents, 4U);
+    for (unsigned bit = 3; bit < 8; ++bit) {
+      const char* const texts[] = {"0x08", "0x10", "0x20", "0x40", "0x80"};
+      expect_newer(kExtentsAt, n_extents | 1U << bit,
+                   std::string("unknown feature bits ") + texts[bit - 3]);
+    }
+    expect_newer(kExtentsAt, 0xFF, "unknown feature bits 0xf8");
+    const auto kinds = static_cast<unsigned>(one.bytes[kKindsAt]);
+    for (unsigned method = kMethods; method < 16; ++method) {
+      expect_newer(kKindsAt, method << 4 | (kinds & 0x0FU),
+                   "unknown method " + std::to_string(method));
+    }
+    for (unsigned dtype = 10; dtype < 16; ++dtype) {
+      expect_newer(kKindsAt, (kinds & 0xF0U) | dtype,
+                   "unknown element type " + std::to_string(dtype));
+    }
+  }
+}
+
+TEST(TrzHostile, ChunksOfALaterTrzWithinOthersAreRefusedByName) {
+  Case chunk;
+  chunk.type.shape = {40, 40, 40};
+  chunk.type.bound = 1e-3;
+  chunk.settings.predictor = Predictor::interpolation;
+  chunk.settings.coarse_views = 1;
+  Random random(4);
+  trz_cases::make_values(chunk, random);
+  Workspace workspace;
+  Bytes nested;
+  ASSERT_TRUE(round_trip(chunk, workspace, &nested));
+  const std::optional<ByteRange> inner = coarse_view(nested, 1);
+  ASSERT_TRUE(inner);
+  Bytes joined(joined_bytes_max(nested.size(), nested.size()));
+  joined.resize(join(nested, 1000, nested, joined).value());
+  const auto expect_newer = [&](Bytes bytes, std::size_t begin, std::size_t n_bytes) {
+    bytes[begin + kExtentsAt] |= std::byte{8};
+    seal({reinterpret_cast<std::uint8_t*>(bytes.data()) + begin, n_bytes});
+    make_checksum_fit(bytes);
+    Bytes values(chunk.values.size());
+    EXPECT_EQ(decode(bytes, values, nullptr, workspace).message(),
+              "trz chunk: needs a newer trz: unknown form of a chunk within it");
+  };
+  expect_newer(nested, inner->begin, inner->n_bytes);
+  expect_newer(joined, joined.size() - nested.size(), nested.size());
+}
+
+/// Chunks of 2000 values, of one NaN, and of 5 and 300 words (ranks of one byte and of two).
 std::vector<Encoded> vocabulary_chunks() {
   std::vector<Encoded> all;
   Workspace workspace;
@@ -187,22 +247,15 @@ std::vector<Encoded> vocabulary_chunks() {
     const auto bytes = std::as_bytes(std::span(values));
     one.chunk.values.assign(bytes.begin(), bytes.end());
     EXPECT_TRUE(round_trip(one.chunk, workspace, &one.bytes));
-    EXPECT_EQ(one.bytes[3], std::byte{2}) << describe(one.bytes)->method;
-    EXPECT_EQ(one.bytes[8], std::byte{0x51});
+    EXPECT_EQ(one.bytes[8], std::byte{0x51}) << describe(one.bytes)->method;
     all.push_back(std::move(one));
   }
   return all;
 }
 
-TEST(TrzHostile, AVocabularyIsOfTheSecondVersionAlone) {
+TEST(TrzHostile, AVocabularyIsOfItsMethodAlone) {
   Workspace workspace;
-  for (Encoded& one : vocabulary_chunks()) {
-    for (const int version : {0, 1, 3, 255}) {
-      one.bytes[3] = static_cast<std::byte>(version);
-      make_checksum_fit(one.bytes);
-      EXPECT_EQ(decode_code(one.bytes, one.chunk.values.size(), nullptr, workspace), Code::corrupt);
-    }
-    one.bytes[3] = std::byte{2};
+  for (const Encoded& one : vocabulary_chunks()) {
     for (const unsigned method : {0x01U, 0x11U, 0x21U, 0x31U, 0x41U, 0x61U, 0x52U}) {
       Bytes other = one.bytes;
       other[8] = static_cast<std::byte>(method);

@@ -232,8 +232,16 @@ TEST(XorCodec, DamageAndWrongLengthsAreRefused) {
   EXPECT_EQ(decode(chunk, shorter, best_build()).code(), Code::corrupt);
   Bytes later = chunk;
   later[3] = std::byte{2};
-  seal(later);
-  EXPECT_NE(decode(later, decoded, best_build()).message().find("version 2"), std::string::npos);
+  EXPECT_EQ(decode(later, decoded, best_build()).message(),
+            "xor: the chunk needs a newer xor: format version 2, expected 1");
+  for (const auto& [bit, text] :
+       {std::pair(5, "0x20"), std::pair(6, "0x40"), std::pair(7, "0x80")}) {
+    later = chunk;
+    later[8] |= static_cast<std::byte>(1U << bit);
+    seal(later);
+    EXPECT_EQ(decode(later, decoded, best_build()).message(),
+              std::string("xor: the chunk needs a newer xor: unknown feature bits ") + text);
+  }
   Bytes out(encoded_bytes_max(values.size()));
   EXPECT_EQ(
       encode({.element_bytes = 4, .shape = {2999}}, values, out, best_build()).status().code(),

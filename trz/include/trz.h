@@ -44,7 +44,7 @@ enum trz_error {
   TRZ_INVALID_ARGUMENT = 1, /* Invalid setting, shape or size. */
   TRZ_UNSUPPORTED = 2,      /* Valid, but not supported, such as pw_rel of integers. */
   TRZ_NOT_FOUND = 3,        /* The chunk needs a shared book other than the given one. */
-  TRZ_CORRUPT = 10,         /* Not a trz chunk, damaged, or of a later format version. */
+  TRZ_CORRUPT = 10,         /* Not a trz chunk, damaged, or in need of a newer trz. */
   TRZ_OUT_OF_MEMORY = 13,
   TRZ_INTERNAL = 14 /* A bug in the library. */
 };

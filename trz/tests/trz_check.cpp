@@ -1,7 +1,8 @@
 // Basic test of the stand-alone project: golden chunks and round trips through the C interface of
 // libtrz, and the two entry points of the plug-ins.
 //
-//   trz_check golden FOLDER       decode each FOLDER/*/NAME.trz, compare with NAME.npy bit for bit.
+//   trz_check golden FOLDER       decode each FOLDER/*/NAME.trz, compare with NAME.npy bit for bit;
+//                                 check that the chunk is refused if it needs a newer trz.
 //   trz_check round-trips         encode and decode generated arrays, check every bound exactly.
 //   trz_check plugin FILE ID      load FILE like HDF5 does, check its filter number.
 //
@@ -63,6 +64,50 @@ Bytes numpy_values(const std::filesystem::path& path) {
   return {file.begin() + static_cast<std::ptrdiff_t>(std::min(n_header, file.size())), file.end()};
 }
 
+/// CRC-32 of zlib.
+std::uint32_t checksum_of(const char* bytes, std::size_t n_bytes) {
+  std::uint32_t checksum = ~0U;
+  for (std::size_t i = 0; i < n_bytes; ++i) {
+    checksum ^= static_cast<unsigned char>(bytes[i]);
+    for (int bit = 0; bit < 8; ++bit) {
+      checksum = checksum >> 1 ^ ((checksum & 1) != 0 ? 0xEDB88320U : 0);
+    }
+  }
+  return ~checksum;
+}
+
+/// Check that a chunk is refused once its head has an unknown version, feature, method or type.
+void check_newer(const std::string& where, const Bytes& chunk, const trz_book* book,
+                 Bytes& values) {
+  const auto check = [&](std::size_t at, unsigned byte, const std::string& why) {
+    Bytes other = chunk;
+    other[at] = static_cast<char>(byte);
+    const std::uint32_t checksum = checksum_of(other.data() + 8, other.size() - 8);
+    std::memcpy(other.data() + 4, &checksum, sizeof checksum);
+    Message message;
+    if (trz_decode(other.data(), other.size(), book, values.data(), values.size(), message.trz()) !=
+            -TRZ_CORRUPT ||
+        message.text() != "trz chunk: needs a newer trz: " + why) {
+      fail(where, why + ": " + message.text());
+    }
+  };
+  for (const unsigned version : {0, 2, 3, 4, 5, 6, 7, 255}) {
+    check(3, version, "format version " + std::to_string(version) + ", expected 1");
+  }
+  const auto kinds = static_cast<unsigned char>(chunk[8]);
+  const auto extents = static_cast<unsigned char>(chunk[9]);
+  const char* const texts[] = {"0x08", "0x10", "0x20", "0x40", "0x80"};
+  for (unsigned bit = 0; bit < 5; ++bit) {
+    check(9, extents | 8U << bit, std::string("unknown feature bits ") + texts[bit]);
+  }
+  for (unsigned method = 11; method < 16; ++method) {
+    check(8, (kinds & 15U) | method << 4, "unknown method " + std::to_string(method));
+  }
+  for (unsigned dtype = 10; dtype < 16; ++dtype) {
+    check(8, (kinds & 0xF0U) | dtype, "unknown element type " + std::to_string(dtype));
+  }
+}
+
 void check_golden_chunk(const std::filesystem::path& path) {
   const Bytes chunk = file_bytes(path);
   const Bytes wanted = numpy_values(std::filesystem::path(path).replace_extension(".npy"));
@@ -70,14 +115,15 @@ void check_golden_chunk(const std::filesystem::path& path) {
   Bytes book_bytes;
   if (std::filesystem::exists(book_path)) book_bytes = file_bytes(book_path);
   const trz_book book = {book_bytes.data(), book_bytes.size()};
+  const trz_book* const its_book = book_bytes.empty() ? nullptr : &book;
   Bytes values(wanted.size());
   Message message;
-  if (trz_decode(chunk.data(), chunk.size(), book_bytes.empty() ? nullptr : &book, values.data(),
-                 values.size(), message.trz()) != 0) {
-    fail(path.string(), message.text());
-  } else if (values != wanted) {
-    fail(path.string(), "decodes to other values");
+  if (trz_decode(chunk.data(), chunk.size(), its_book, values.data(), values.size(),
+                 message.trz()) != 0) {
+    return fail(path.string(), message.text());
   }
+  if (values != wanted) fail(path.string(), "decodes to other values");
+  check_newer(path.string(), chunk, its_book, values);
 }
 
 int check_golden(const std::filesystem::path& folder) {

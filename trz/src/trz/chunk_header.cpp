@@ -36,7 +36,7 @@ Extents extents_of(const Shape& shape, int dimensions) {
 
 void write_head(const ChunkHead& head, ChunkWriter& out) {
   out.bytes(kMagic, sizeof kMagic);
-  out.number(version_of(head.method));
+  out.number(kFormatVersion);
   out.number(std::uint32_t{0});
   out.number(static_cast<std::uint8_t>(static_cast<unsigned>(head.dtype) |
                                        static_cast<unsigned>(head.method) << 4));
@@ -58,37 +58,40 @@ void seal(std::span<std::uint8_t> chunk) {
 
 namespace {
 
-/// Fields before the checksummed part.
-struct Opening {
-  std::uint8_t version = 0;
-  std::uint32_t checksum = 0;
-};
-
-HeadFailure read_opening(ChunkReader& in, Opening& opening) {
-  const std::uint8_t* magic = in.take(sizeof kMagic);
-  if (magic == nullptr || std::memcmp(magic, kMagic, sizeof kMagic) != 0) {
+/// Read everything before the checksummed part.
+HeadFailure read_opening(ChunkReader& in) {
+  const std::uint8_t* opening = in.take(kChecksummedFrom);
+  if (opening == nullptr || std::memcmp(opening, kMagic, sizeof kMagic) != 0) {
     return HeadFailure::no_trz;
   }
-  opening.version = in.number<std::uint8_t>();
-  opening.checksum = in.number<std::uint32_t>();
-  if (in.failed()) return HeadFailure::no_trz;
-  const bool known = opening.version >= 1 && opening.version <= kFormatVersions;
-  return known ? HeadFailure::none : HeadFailure::version;
+  return opening[kVersionAt] == kFormatVersion ? HeadFailure::none : HeadFailure::version;
 }
 
-/// @param opening  null: the head has none, so any known method is valid.
-HeadFailure read_content(ChunkReader& in, const Opening* opening, ChunkHead& head) {
+}  // namespace
+
+HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, ChunkHead& head) {
+  const HeadFailure failure = read_opening(in);
+  if (failure != HeadFailure::none) return failure;
+  std::uint32_t checksum = 0;
+  std::memcpy(&checksum, chunk.data() + kChecksumAt, sizeof checksum);
+  return checksum == checksum_of(chunk) ? read_bare_head(in, head) : HeadFailure::checksum;
+}
+
+HeadFailure read_head_alone(ChunkReader& in, ChunkHead& head) {
+  const HeadFailure failure = read_opening(in);
+  return failure == HeadFailure::none ? read_bare_head(in, head) : failure;
+}
+
+HeadFailure read_bare_head(ChunkReader& in, ChunkHead& head) {
   const auto kinds = in.number<std::uint8_t>();
   const auto n_extents = in.number<std::uint8_t>();
-  if ((kinds & 0x0F) > static_cast<unsigned>(DType::u64) || (kinds >> 4) >= kMethods ||
-      n_extents > 4) {
-    return HeadFailure::content;
-  }
+  if (in.failed()) return HeadFailure::content;
+  if ((n_extents & kFeatureBits) != 0) return HeadFailure::features;
+  if ((kinds >> 4) >= kMethods) return HeadFailure::method;
+  if ((kinds & 0x0F) > static_cast<unsigned>(DType::u64)) return HeadFailure::dtype;
+  if (n_extents > 4) return HeadFailure::content;
   head.dtype = static_cast<DType>(kinds & 0x0F);
   head.method = static_cast<Method>(kinds >> 4);
-  if (opening != nullptr && opening->version != version_of(head.method)) {
-    return HeadFailure::content;
-  }
   head.extents = {1, 1, 1, 1};
   std::uint64_t n_values = 1;
   for (std::size_t axis = 4U - n_extents; axis < 4; ++axis) {
@@ -103,26 +106,6 @@ HeadFailure read_content(ChunkReader& in, const Opening* opening, ChunkHead& hea
   }
   head.n_values = static_cast<std::size_t>(n_values);
   return in.failed() ? HeadFailure::content : HeadFailure::none;
-}
-
-}  // namespace
-
-HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, ChunkHead& head) {
-  Opening opening;
-  const HeadFailure failure = read_opening(in, opening);
-  if (failure != HeadFailure::none) return failure;
-  if (opening.checksum != checksum_of(chunk)) return HeadFailure::checksum;
-  return read_content(in, &opening, head);
-}
-
-HeadFailure read_head_alone(ChunkReader& in, ChunkHead& head) {
-  Opening opening;
-  const HeadFailure failure = read_opening(in, opening);
-  return failure != HeadFailure::none ? failure : read_content(in, &opening, head);
-}
-
-bool read_bare_head(ChunkReader& in, ChunkHead& head) {
-  return read_content(in, nullptr, head) == HeadFailure::none;
 }
 
 }  // namespace tailrace::trz

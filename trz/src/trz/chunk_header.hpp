@@ -1,11 +1,11 @@
-// The head of a trz chunk: version, checksum, type, method and extents.
+// The head of a trz chunk: checksum, type, method, features and extents.
 //
-//   0  magic "TRZ" and the version. It is 2 for a vocabulary, 3 for fitted interpolation, 4 for a
-//      nested chunk, 5 for decimals, 6 for joined chunks; 7 for bit planes, else 1. So old readers
-//      can read chunks of old methods.
+//   0  magic "TRZ" and the version of the format, 1.
 //   4  CRC-32 (of zlib) of all bytes from 8 to the end.
 //   8  dtype (low four bits) and method (high four bits).
-//   9  number of extents e, 0 to 4; then e varints, slowest axis first.
+//   9  number of extents e, 0 to 4 (low three bits), and features (high five bits); then e varints,
+//      slowest axis first.
+// A feature bit marks a chunk that only a later decoder can read. No bit has a meaning yet.
 // The extents are those that the predictor uses: without axes of length 1, at most four (slower
 // ones multiplied together), each at least 2. The number of values is their product. With no
 // extents the chunk has one value; a single extent of 0 means that it has none.
@@ -23,8 +23,13 @@
 
 namespace tailrace::trz {
 
+inline constexpr std::uint8_t kFormatVersion = 1;
+inline constexpr std::size_t kVersionAt = 3;
 inline constexpr std::size_t kChecksumAt = 4;
 inline constexpr std::size_t kChecksummedFrom = 8;
+inline constexpr std::size_t kKindsAt = 8;
+inline constexpr std::size_t kExtentsAt = 9;
+inline constexpr std::uint8_t kFeatureBits = 0xF8;
 
 /// Storage form of a chunk's values. The numbers are part of the format.
 enum class Method : std::uint8_t {
@@ -41,20 +46,6 @@ enum class Method : std::uint8_t {
   refined = 10,    ///< Absolute bound: a chunk within a coarser bound, and bit planes.
 };
 inline constexpr std::uint8_t kMethods = 11;
-
-/// Version of the format that introduced a method. Chunks of the method carry this version.
-constexpr std::uint8_t version_of(Method method) {
-  switch (method) {
-    case Method::refined: return 7;
-    case Method::joined: return 6;
-    case Method::decimal: return 5;
-    case Method::nested: return 4;
-    case Method::fitted: return 3;
-    case Method::vocabulary: return 2;
-    default: return 1;
-  }
-}
-inline constexpr std::uint8_t kFormatVersions = 7;
 
 /// Maximum number of values of a chunk. A decoder requests at most sixteen copies of 8 bytes each,
 /// which must not overflow a 32-bit std::size_t (WebAssembly).
@@ -83,16 +74,27 @@ void write_head(const ChunkHead& head, ChunkWriter& out);
 /// Write the checksum of a complete chunk.
 void seal(std::span<std::uint8_t> chunk);
 
-/// Read a head and verify the checksum. @returns the reason if the bytes are not a chunk, have
-/// another version or fail the checksum. No length is trusted: n_values may be anything up to
+/// Reason why a head cannot be read. Heads with the last four need a later decoder.
+enum class HeadFailure : std::uint8_t {
+  none,
+  no_trz,
+  checksum,
+  content,
+  version,
+  features,
+  method,
+  dtype,
+};
+constexpr bool needs_newer(HeadFailure failure) { return failure >= HeadFailure::version; }
+
+/// Read a head and verify the checksum. No length is trusted: n_values may be anything up to
 /// kChunkValuesMax.
-enum class HeadFailure : std::uint8_t { none, no_trz, version, checksum, content };
 HeadFailure read_head(std::span<const std::uint8_t> chunk, ChunkReader& in, ChunkHead& head);
 
 /// Read a head without verifying the checksum, for chunks of which only the beginning is available.
 HeadFailure read_head_alone(ChunkReader& in, ChunkHead& head);
 
 /// Read the head of an inner chunk, which omits everything before the checksummed part.
-bool read_bare_head(ChunkReader& in, ChunkHead& head);
+HeadFailure read_bare_head(ChunkReader& in, ChunkHead& head);
 
 }  // namespace tailrace::trz

@@ -12,7 +12,8 @@ constexpr std::size_t kVarintMax = 10;
 constexpr std::size_t kHeadMax = 10 + 4 * kVarintMax;
 
 Status no_chunk() {
-  return {Code::corrupt, "trz: cannot join: the input is not a trz chunk, or is damaged"};
+  return {Code::corrupt,
+          "trz: cannot join: the input is not a trz chunk, is damaged, or needs a newer trz"};
 }
 
 }  // namespace
@@ -38,12 +39,6 @@ bool read_parts(ChunkReader& in, const ChunkHead& joined, JoinedParts& parts) {
     parts.parts[p].chunk = {begin, static_cast<std::size_t>(n_bytes[p])};
   }
   return true;
-}
-
-bool read_part_head(const JoinedPart& part, const ChunkHead& joined, ChunkReader& in,
-                    ChunkHead& head) {
-  return read_head(part.chunk, in, head) == HeadFailure::none && head.dtype == joined.dtype &&
-         head.n_values == joined.n_values && head.method != Method::joined;
 }
 
 std::size_t joined_bytes_max(std::size_t n_first_bytes, std::size_t n_second_bytes) {

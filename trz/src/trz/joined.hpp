@@ -32,8 +32,4 @@ struct JoinedParts {
 /// Read everything after the head of a joined chunk, to the end of its last part. False: malformed.
 bool read_parts(ChunkReader& in, const ChunkHead& joined, JoinedParts& parts);
 
-/// Read a part's head. False: damaged, of another type or size than `joined`, or itself joined.
-bool read_part_head(const JoinedPart& part, const ChunkHead& joined, ChunkReader& in,
-                    ChunkHead& head);
-
 }  // namespace tailrace::trz

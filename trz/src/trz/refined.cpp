@@ -97,9 +97,9 @@ DecodeFailure decode_as(std::span<const std::uint8_t> prefix, const RefinedParts
   const std::size_t n = parts.head.n_values;
   ChunkReader in(prefix.subspan(parts.inner_at, parts.n_inner_bytes));
   ChunkHead head;
-  if (!read_bare_head(in, head) || head.n_values != n || head.dtype != parts.head.dtype) {
-    return DecodeFailure::corrupt;
-  }
+  const HeadFailure head_failure = read_bare_head(in, head);
+  if (head_failure != HeadFailure::none) return failure_within(head_failure);
+  if (head.n_values != n || head.dtype != parts.head.dtype) return DecodeFailure::corrupt;
   DecodeFailure failure = decode_coarser(in, head, values);
   if (failure != DecodeFailure::none) return failure;
   if (!in.at_end()) return DecodeFailure::corrupt;

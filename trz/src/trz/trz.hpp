@@ -105,7 +105,8 @@ Result<std::size_t> encode(const ChunkType& type, const Settings& settings,
 /// Decode one chunk. `values` has the chunk's exact uncompressed size; dtype and number of values
 /// in the chunk must agree with it. Hostile bytes cause at worst an error; memory use stays
 /// bounded.
-/// @error corrupt  not a trz chunk, another version, a wrong checksum, or inconsistent content.
+/// @error corrupt  not a trz chunk, a wrong checksum, inconsistent content, or a version, feature,
+/// method or type that only a later decoder knows.
 /// @error not_found  the chunk needs a shared book other than `book`.   @error out_of_memory
 Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, const Book* book,
               Workspace& workspace);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "trz/base/printable.hpp"
 #include "trz/chunk_header.hpp"
 #include "trz/entropy/patches.hpp"
 #include "trz/exact/decimals.hpp"
@@ -185,7 +186,11 @@ DecodeFailure decode_joined(Decoding& d) {
     }
     ChunkReader in(part.chunk);
     ChunkHead head;
-    if (!read_part_head(part, d.head, in, head)) return DecodeFailure::corrupt;
+    const HeadFailure head_failure = read_head(part.chunk, in, head);
+    if (head_failure != HeadFailure::none) return failure_within(head_failure);
+    if (head.dtype != d.head.dtype || head.n_values != d.head.n_values) {
+      return DecodeFailure::corrupt;
+    }
     Decoding alone{in, head, d.book, values, d.workspace, part.chunk};
     const DecodeFailure failure = decode_method(alone);
     if (failure != DecodeFailure::none) return failure;
@@ -239,15 +244,24 @@ DecodeFailure decode_method(Decoding& d) {
   return DecodeFailure::corrupt;
 }
 
-Status corrupt(const char* what) { return {Code::corrupt, std::string("trz chunk: ") + what}; }
+Status corrupt(const std::string& what) { return {Code::corrupt, "trz chunk: " + what}; }
 
-Status head_status(HeadFailure failure) {
+Status newer(const std::string& why) { return corrupt("needs a newer trz: " + why); }
+
+Status head_status(HeadFailure failure, std::span<const std::uint8_t> chunk) {
   switch (failure) {
     case HeadFailure::none: return {};
     case HeadFailure::no_trz: return corrupt("not a trz chunk (wrong magic number)");
-    case HeadFailure::version: return corrupt("written in another version of the format");
     case HeadFailure::checksum: return corrupt("the checksum is wrong: the bytes have changed");
     case HeadFailure::content: return corrupt("the header is invalid");
+    case HeadFailure::version:
+      return newer("format version " + std::to_string(chunk[kVersionAt]) + ", expected 1");
+    case HeadFailure::features:
+      return newer("unknown feature bits 0x" + hexadecimal(chunk[kExtentsAt] & kFeatureBits, 2));
+    case HeadFailure::method:
+      return newer("unknown method " + std::to_string(chunk[kKindsAt] >> 4));
+    case HeadFailure::dtype:
+      return newer("unknown element type " + std::to_string(chunk[kKindsAt] & 0x0F));
   }
   return {};
 }
@@ -263,6 +277,7 @@ Status decoded_status(DecodeFailure failure) {
   switch (failure) {
     case DecodeFailure::none: break;
     case DecodeFailure::corrupt: return corrupt("its content is inconsistent");
+    case DecodeFailure::newer: return newer("unknown form of a chunk within it");
     case DecodeFailure::book_missing:
       return {Code::not_found, "trz chunk: it needs a shared book that the dataset does not have"};
     case DecodeFailure::memory_out:
@@ -278,7 +293,7 @@ Status decode(std::span<const std::byte> encoded, std::span<std::byte> values, c
   const FloatEnvironment environment;
   ChunkReader in(as_uint8(encoded));
   ChunkHead head;
-  TAILRACE_TRY(head_status(read_head(as_uint8(encoded), in, head)));
+  TAILRACE_TRY(head_status(read_head(as_uint8(encoded), in, head), as_uint8(encoded)));
   TAILRACE_TRY(check_room(head, values));
   Decoding decoding{in, head, book, values, workspace, as_uint8(encoded), true};
   TAILRACE_TRY(decoded_status(decode_method(decoding)));
@@ -299,7 +314,7 @@ Status decode_prefix(std::span<const std::byte> prefix, std::span<std::byte> val
   const FloatEnvironment environment;
   ChunkReader in(as_uint8(prefix));
   ChunkHead head;
-  TAILRACE_TRY(head_status(read_head_alone(in, head)));
+  TAILRACE_TRY(head_status(read_head_alone(in, head), as_uint8(prefix)));
   TAILRACE_TRY(check_room(head, values));
   if (head.method != Method::refined) return corrupt("it has no bit planes");
   Decoding decoding{in, head, book, values, workspace, as_uint8(prefix)};
@@ -350,7 +365,7 @@ std::optional<ByteRange> coarse_view(std::span<const std::byte> beginning, int l
 Result<ChunkSummary> describe(std::span<const std::byte> encoded) {
   ChunkReader in(as_uint8(encoded));
   ChunkHead head;
-  TAILRACE_TRY(head_status(read_head(as_uint8(encoded), in, head)));
+  TAILRACE_TRY(head_status(read_head(as_uint8(encoded), in, head), as_uint8(encoded)));
   ChunkSummary summary;
   summary.dtype = head.dtype;
   summary.n_values = head.n_values;

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "trz/base/printable.hpp"
 #include "xor/xor_kernels.hpp"
 
 namespace tailrace::neighbour_xor {
@@ -23,6 +24,7 @@ constexpr std::array<std::uint8_t, 4> kMagicAndVersion = {'X', 'O', 'R', 1};
 constexpr std::size_t kChecksumAt = 4;
 constexpr std::size_t kChecksummedFrom = 8;
 constexpr std::size_t kKindAt = 8;
+constexpr std::uint8_t kFeatureBits = 0xE0;  // No bit has a meaning yet.
 constexpr std::size_t kDistancesMax = 3;
 constexpr std::size_t kVarintBytesMax = 10;
 
@@ -279,8 +281,8 @@ Status read_head(std::span<const std::uint8_t> chunk, std::size_t n_values_bytes
     return corrupt("not a chunk of codec xor (wrong magic number)");
   }
   if (chunk[kMagicAndVersion.size() - 1] != kMagicAndVersion.back()) {
-    return corrupt("the chunk has version " + std::to_string(chunk[kMagicAndVersion.size() - 1]) +
-                   ", expected 1");
+    return corrupt("the chunk needs a newer xor: format version " +
+                   std::to_string(chunk[kMagicAndVersion.size() - 1]) + ", expected 1");
   }
   std::uint32_t checksum;
   std::memcpy(&checksum, chunk.data() + kChecksumAt, sizeof checksum);
@@ -288,13 +290,17 @@ Status read_head(std::span<const std::uint8_t> chunk, std::size_t n_values_bytes
     return corrupt("the chunk is damaged: its checksum is wrong");
   }
   const std::uint8_t kind = chunk[kKindAt];
+  if ((kind & kFeatureBits) != 0) {
+    return corrupt("the chunk needs a newer xor: unknown feature bits 0x" +
+                   hexadecimal(kind & kFeatureBits, 2));
+  }
   const std::uint8_t* end = chunk.data() + chunk.size();
   in = chunk.data() + kKindAt + 1;
   std::uint64_t number = 0;
   head.log2_word_bytes = kind & 3U;
   head.n_distances = kind >> 2 & 3U;
   head.method = static_cast<Method>(kind >> 4);
-  if (kind >> 4 > static_cast<unsigned>(Method::stored) || !take_varint(in, end, number)) {
+  if (!take_varint(in, end, number)) {
     return corrupt("the chunk's header is invalid");
   }
   if (number != n_values_bytes >> head.log2_word_bytes ||

@@ -152,14 +152,8 @@ inline bool same_but_nan(DType dtype, std::span<const std::byte> a, std::span<co
   return true;
 }
 
-/// Write magic and version to a chunk whose bytes from 8 on are arbitrary. The version is the one
-/// that its method requires, so that decoding gets past the head.
-inline void put_trz_magic(std::byte* chunk, std::size_t n_bytes) {
-  std::memcpy(chunk, "TRZ\1", 4);
-  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{5}) chunk[3] = std::byte{2};
-  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{6}) chunk[3] = std::byte{3};
-  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{7}) chunk[3] = std::byte{4};
-  if (n_bytes > 8 && (chunk[8] >> 4) == std::byte{8}) chunk[3] = std::byte{5};
-}
+/// Write magic and version to a chunk whose bytes from 8 on are arbitrary, so that decoding gets
+/// past them.
+inline void put_trz_magic(std::byte* chunk) { std::memcpy(chunk, "TRZ\1", 4); }
 
 }  // namespace tailrace::fuzz

@@ -25,7 +25,7 @@ constexpr std::size_t kValueBytesMax = std::size_t{1} << 19;
 constexpr std::size_t kShortBytesMax = std::size_t{1} << 12;
 
 void put_head_right(std::span<std::byte> chunk) {
-  fuzz::put_trz_magic(chunk.data(), chunk.size());
+  fuzz::put_trz_magic(chunk.data());
   trz::seal({reinterpret_cast<std::uint8_t*>(chunk.data()), chunk.size()});
 }
 
@@ -55,7 +55,7 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
   std::array<std::span<std::byte>, trz::kCoarseViewsMax + 1> nested;
   std::size_t n = 0;
   nested[n++] = chunk;
-  fuzz::put_trz_magic(chunk.data(), chunk.size());
+  fuzz::put_trz_magic(chunk.data());
   while (n < nested.size()) {
     const auto inner = trz::coarse_view(chunk, static_cast<int>(n));
     const bool whole = inner && inner->n_bytes >= trz::kChecksummedFrom &&
@@ -63,7 +63,7 @@ std::span<std::byte> with_right_head(std::span<const std::uint8_t> data) {
                        inner->n_bytes <= chunk.size() - inner->begin;
     if (!whole) break;
     nested[n] = chunk.subspan(inner->begin, inner->n_bytes);
-    fuzz::put_trz_magic(nested[n].data(), nested[n].size());
+    fuzz::put_trz_magic(nested[n].data());
     ++n;
   }
   if (n == 1) put_parts_right(chunk);

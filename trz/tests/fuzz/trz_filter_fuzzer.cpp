@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t n_by
     bytes.resize(static_cast<std::size_t>(parsed->chunk->n_bytes()));
   }
   if (reverse && (options & 2) == 0 && bytes.size() >= trz::kChecksummedFrom) {
-    fuzz::put_trz_magic(reinterpret_cast<std::byte*>(bytes.data()), bytes.size());
+    fuzz::put_trz_magic(reinterpret_cast<std::byte*>(bytes.data()));
     trz::seal(bytes);
   }
   std::size_t capacity = bytes.size();

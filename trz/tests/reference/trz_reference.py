@@ -24,7 +24,6 @@ DTYPES = [np.dtype(name) for name in
           ("<f4", "<f8", "<i1", "<i2", "<i4", "<i8", "<u1", "<u2", "<u4", "<u8")]
 (STORED, CONSTANT, EXACT, LATTICE, POINTWISE, VOCABULARY, FITTED, NESTED, DECIMAL,
  JOINED, REFINED) = range(11)
-VERSIONS = {VOCABULARY: 2, FITTED: 3, NESTED: 4, DECIMAL: 5, JOINED: 6, REFINED: 7}  # others: 1
 
 
 def decode(chunk, n_values=None, book=None):
@@ -137,28 +136,23 @@ def read_head(reader):
     """Type, method and extents of section 1."""
     check(reader.take(3) == b"TRZ", "not a trz chunk")
     version = reader.byte()
-    check(1 <= version <= 7, "another version than 1 to 7")
+    check(version == 1, f"needs a newer trz: format version {version}, expected 1")
     checksum = int.from_bytes(reader.take(4), "little")
     check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
-    dtype, method, extents = read_bare_head(reader)
-    check(version == VERSIONS.get(method, 1), "a method of another version")
-    return dtype, method, extents
+    return read_bare_head(reader)
 
 
 def read_bare_head(reader):
     """The head from byte 8 on."""
-    types = reader.byte()
-    check(types & 15 < len(DTYPES) and types >> 4 <= REFINED, "unknown type or method")
-    return DTYPES[types & 15], types >> 4, head_extents(reader)
-
-
-def head_extents(reader):
-    """The extents of section 1."""
-    count = reader.byte()
+    kinds, count = reader.take(2)
+    dtype, method, features = kinds & 15, kinds >> 4, count & 0xF8
+    check(features == 0, f"needs a newer trz: unknown feature bits 0x{features:02x}")
+    check(method <= REFINED, f"needs a newer trz: unknown method {method}")
+    check(dtype < len(DTYPES), f"needs a newer trz: unknown element type {dtype}")
     check(count <= 4, "more than four extents")
     extents = [reader.varint() for _ in range(count)]
     check(extents == [0] or all(extent >= 2 for extent in extents), "an extent of 0 or 1")
-    return extents
+    return DTYPES[dtype], method, extents
 
 
 # 2 and 3 The lattice

@@ -67,6 +67,7 @@ def decode(chunk):
     assert chunk[:4] == b"XOR\x01"
     assert int.from_bytes(chunk[4:8], "little") == zlib.crc32(chunk[8:])
     kind = chunk[8]
+    assert kind >> 5 == 0, "unknown feature bits"
     word_bytes, n_distances, method = 1 << (kind & 3), kind >> 2 & 3, kind >> 4
     n, at = varint(chunk, 9)
     dtype = f"u{word_bytes}"

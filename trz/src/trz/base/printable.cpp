@@ -8,6 +8,13 @@
 #include <utility>
 
 namespace tailrace {
+
+std::string hexadecimal(std::uint32_t number, int n_digits) {
+  std::string text;
+  while (n_digits-- > 0) text += "0123456789abcdef"[number >> (4 * n_digits) & 0xFU];
+  return text;
+}
+
 namespace {
 
 /// Code point of one well-formed UTF-8 character; a single byte is returned as it is.
@@ -28,12 +35,6 @@ bool is_shown_elsewhere(std::uint32_t code) {
   };
   return code < 0x20 || within(0x7F, 0x9F) || code == 0x061C || within(0x200E, 0x200F) ||
          within(0x2028, 0x202E) || within(0x2066, 0x2069);
-}
-
-std::string hexadecimal(std::uint32_t number, int n_digits) {
-  std::string text;
-  while (n_digits-- > 0) text += "0123456789abcdef"[number >> (4 * n_digits) & 0xFU];
-  return text;
 }
 
 std::string escape_of(std::uint32_t code) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -39,5 +40,8 @@ std::string printable(std::string text);
 
 /// Convert text of several lines like printable(), but keep the newlines.
 std::string printable_lines(std::string text);
+
+/// The lowest digits of a number, hexadecimal.
+std::string hexadecimal(std::uint32_t number, int n_digits);
 
 }  // namespace tailrace

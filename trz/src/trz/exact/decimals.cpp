@@ -524,8 +524,10 @@ DecodeFailure decode_as(ChunkReader& in, const ChunkHead& outer, T* values,
   if (inner == nullptr) return DecodeFailure::corrupt;
   ChunkReader inner_in({inner, static_cast<std::size_t>(n_inner)});
   ChunkHead head;
-  if (!read_bare_head(inner_in, head) || head.n_values != n || head.method == Method::decimal ||
-      head.method == Method::nested || (head.dtype != DType::i32 && head.dtype != outer.dtype)) {
+  const HeadFailure head_failure = read_bare_head(inner_in, head);
+  if (head_failure != HeadFailure::none) return failure_within(head_failure);
+  if (head.n_values != n || head.method == Method::decimal || head.method == Method::nested ||
+      (head.dtype != DType::i32 && head.dtype != outer.dtype)) {
     return DecodeFailure::corrupt;
   }
   const bool whole = head.dtype == DType::i32;

@@ -46,7 +46,7 @@ DecimalAttempt encode_decimal_chunk(const ChunkHead& head, std::span<const std::
                                     Workspace& workspace);
 
 /// True if chunks of this type may be coded as decimals: floats without a bound, unless the preset
-/// is fast. Chunks with a bound are excluded so that older readers can decode them.
+/// is fast. Chunks with a bound have a lattice.
 bool tries_decimals(const ChunkType& type, Preset preset);
 
 /// Estimate the size of lossless coding from samples: the smaller of exact coding and decimals.

@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "trz/chunk_header.hpp"
 #include "trz/entropy/code_sections.hpp"
 #include "trz/predict/choose.hpp"
 
@@ -52,7 +53,12 @@ bool write_lattice(const LatticeJob<T>& job, OutgoingCodes& codes, ChunkWriter& 
                    Workspace& workspace);
 
 /// Reason why a chunk cannot be decoded.
-enum class DecodeFailure : std::uint8_t { none, corrupt, book_missing, memory_out };
+enum class DecodeFailure : std::uint8_t { none, corrupt, newer, book_missing, memory_out };
+
+/// Failure to decode a chunk because the head of a chunk within it cannot be read.
+constexpr DecodeFailure failure_within(HeadFailure failure) {
+  return needs_newer(failure) ? DecodeFailure::newer : DecodeFailure::corrupt;
+}
 
 /// Read parameters and sections, and reconstruct all values but the patches.
 /// @param coarse  for a refinement, like in its job; null: none.

@@ -78,10 +78,9 @@ DecodeFailure read_inner(std::span<const std::uint8_t> chunk, const Extents& ext
   const std::size_t n = values_in(extents);
   ChunkReader in(chunk);
   ChunkHead head;
-  if (read_head(chunk, in, head) != HeadFailure::none || head.dtype != dtype_of<T> ||
-      head.extents != extents) {
-    return DecodeFailure::corrupt;
-  }
+  const HeadFailure head_failure = read_head(chunk, in, head);
+  if (head_failure != HeadFailure::none) return failure_within(head_failure);
+  if (head.dtype != dtype_of<T> || head.extents != extents) return DecodeFailure::corrupt;
   T* const predicted = area;
   T* const patched = area + n;
   T* const deeper = area + 2 * n;
