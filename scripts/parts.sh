@@ -131,7 +131,7 @@ has_other_code() {
 }
 
 # Code whose threads the unit tests of the preset `tsan` run.
-threaded=(src/{array,concat,core,exec,output,read,schedule,write} trz/src/trz/base tests/unit tests/support
+threaded=(src/{array,chunk,concat,core,exec,output,read,schedule,write} trz/src/trz/base tests/unit tests/support
   scripts/tsan.supp CMakePresets.json)
 
 # Code that the unit tests of the preset `asan`, and the fuzzers, run.
