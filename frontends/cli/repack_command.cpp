@@ -24,6 +24,7 @@ struct RepackArguments {
   std::string trace_path;
   std::string json_path;
   std::string roles = "on";
+  std::string publish;
   bool quiet = false;
 };
 
@@ -45,7 +46,7 @@ Examples:
   tailrace repack a.h5 -o b.h5 --codec sz3 --bound rel=1e-4 \
       --field 'temperature:codec=zfp,bound=abs=1e3' --field 'velocity_?:bound=rel=1e-3'
       different settings for some fields
-  mpiexec -n 2 tailrace repack tas.nc -o published/tas.nc --cmip7
+  mpiexec -n 2 tailrace repack tas.nc -o published/tas.nc --publish cmip7
       the form that CMIP7 requires: metadata first, chunks of at least 4 MiB
   tailrace repack u.bin --raw f32:512x512x512 -o u.h5 --codec sz3 --bound psnr=80 --memory 256MB
       an array larger than memory, read and written piece by piece
@@ -113,6 +114,9 @@ Result<verbs::RepackRequest> request_of(const RepackArguments& arguments) {
     return Status(Code::invalid_argument, "--roles " + arguments.roles + ": expected on or off");
   }
   request.roles = arguments.roles == "on";
+  if (!arguments.publish.empty()) {
+    TAILRACE_TAKE(request.publish, verbs::parse_publish(arguments.publish));
+  }
   options.trace = !arguments.trace_path.empty();
   if (options.trace && arguments.inputs.size() > 1) {
     return Status(Code::invalid_argument,
@@ -244,19 +248,15 @@ Command add_repack(CLI::App& app) {
                 "Attributes that record the encoding. off: none. one: on lossy datasets, plus one "
                 "on the file. all: on every dataset. Default one; most users leave this alone.");
   add_netcdf_options(sub, repack.request.netcdf);
-  output.flag("--cmip7", repack.request.cmip7,
-              "Write the form that CMIP7 requires: all metadata and chunk indexes first; time and "
-              "its bounds in one chunk each; the variable that the attribute variable_id names in "
-              "chunks of at least 4MiB (or --chunk). Chunks that already fit are copied; others "
-              "get shuffle, deflate and a Fletcher32 checksum.");
-  output.flag("--cloud", repack.request.cloud,
-              "Write a form for readers over a network: all metadata and chunk indexes first, "
-              "chunks of 8 to 16MiB (--chunk sets the minimum), with shuffle and deflate unless "
-              "--codec is given. Chunks that already fit are copied.");
-  output.flag("--as-stored", repack.request.as_stored,
-              "Copy chunks as stored, whatever their codec, and change only the layout of the "
-              "file: it has no gaps, and with --layout front all metadata comes first. Fields with "
-              "a --codec, --bound or --field are encoded again.");
+  output("--publish", repack.publish, "cmip7|cloud|as-stored",
+         "Form of the whole file; chunks that fit it are copied as stored. cmip7: what CMIP7 "
+         "requires: all metadata and chunk indexes first; time and its bounds in one chunk each; "
+         "the variable that the attribute variable_id names in chunks of at least 4MiB (or "
+         "--chunk), with shuffle, deflate and a Fletcher32 checksum. cloud: for readers over a "
+         "network: all metadata and chunk indexes first, chunks of 8 to 16MiB (--chunk sets the "
+         "minimum), with shuffle and deflate unless --codec is given. as-stored: all chunks as "
+         "they are, whatever their codec, without gaps; --layout front puts all metadata first. "
+         "Fields with a --codec, --bound or --field are encoded again. Default: none of these.");
   input.follow_external(repack.request.follow_external);
   input.flag("--skip-unreadable", repack.request.skip_unreadable,
              "Leave out objects that HDF5 cannot open (damaged, or of a later version), report "

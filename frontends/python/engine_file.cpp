@@ -249,9 +249,31 @@ Result<std::vector<std::string>> EngineFile::get_texts(std::size_t variable, con
   return read_texts_padded(*reader_, dataset, slab);
 }
 
-Status EngineFile::get_all(std::span<const ReadRequest> requests) {
+/// Check the length of a request's memory. Variables without numbers are refused elsewhere.
+Status EngineFile::check_room(const ReadRequest& request, std::size_t n_bytes) const {
+  std::uint64_t element_bytes = 0;
+  if (reader_ != nullptr) {
+    TAILRACE_TAKE(const std::size_t dataset, dataset_of(request.dataset));
+    element_bytes = reader_->datasets()[dataset].value_bytes();
+  } else if (request.dataset < array_->model().variables.size()) {
+    element_bytes = model_type_bytes(array_->model().variables[request.dataset].type);
+  }
+  const std::uint64_t wanted = request.slab.n_elements() * element_bytes;
+  if (n_bytes >= wanted) return Status();
+  return Status(Code::invalid_argument, "the array has " + std::to_string(n_bytes) +
+                                            " bytes, the selection " + std::to_string(wanted));
+}
+
+Status EngineFile::get_all(std::span<const ReadRequest> requests,
+                           std::span<const std::size_t> n_bytes) {
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
+  Comm& comm = array_ != nullptr ? array_->comm() : reader_->comm();
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const Status fits = check_room(requests[i], n_bytes[i]);
+    // Take part in the first agreement of the other ranks' read.
+    if (!fits.ok()) return comm.agree(fits);
+  }
   if (array_ != nullptr) return array_->get_all(requests);
   PaddedReads reads;
   TAILRACE_TRY(reader_->comm().agree(local_part([&]() -> Status {

@@ -92,8 +92,8 @@ class EngineFile {
   Status put_texts(std::size_t variable, const Slab& slab, std::span<const std::string> texts);
   Result<std::vector<std::string>> get_texts(std::size_t variable, const Slab& slab);
   /// Read slabs on all ranks. Collective; ReadRequest::dataset is the variable's position in the
-  /// model.
-  Status get_all(std::span<const ReadRequest> requests);
+  /// model. @param n_bytes  lengths of the requests' memory
+  Status get_all(std::span<const ReadRequest> requests, std::span<const std::size_t> n_bytes);
   /// Take part in the other ranks' get_all() without a request: it fails on all ranks. Collective.
   Status fail_get_all(const std::string& why);
 
@@ -116,6 +116,7 @@ class EngineFile {
   /// Return the position among the reader's datasets of a variable that contains the slab.
   /// @error also if the slab is not within the variable's shape
   Result<std::size_t> dataset_of(std::size_t variable, const Slab& slab) const;
+  Status check_room(const ReadRequest& request, std::size_t n_bytes) const;
   Bytes fill_of(std::size_t variable, std::size_t dataset) const;
   const NetcdfModel& model_now() const { return array_ ? array_->model() : reader_->model(); }
 

@@ -110,17 +110,16 @@ nb::list get_texts(EngineFile& file, std::size_t variable, const Numbers& start,
 /// Collective.
 void get_all(EngineFile& file, const std::vector<nb::tuple>& wanted) {
   std::vector<ReadRequest> requests;
+  std::vector<std::size_t> n_bytes;
   for (const nb::tuple& one : wanted) {
     const auto values = nb::cast<Values>(one[4]);
     const Slab slab = slab_from_python(nb::cast<Numbers>(one[1]), nb::cast<Numbers>(one[2]),
                                        nb::cast<Numbers>(one[3]));
-    if (values.size() < slab.n_elements()) {
-      throw nb::value_error("the array is smaller than the selection");
-    }
+    n_bytes.push_back(values.size());
     requests.push_back(
         {nb::cast<std::size_t>(one[0]), slab, reinterpret_cast<std::byte*>(values.data())});
   }
-  check(unlocked([&] { return file.get_all(requests); }));
+  check(unlocked([&] { return file.get_all(requests, n_bytes); }));
 }
 
 /// Describe the storage: None, or (kind, type, chunk shape, ((id, name, client data), ...),

@@ -88,12 +88,13 @@ std::byte* one_piece(const Shape& chunk_shape, const SlabPart& part, const Slab&
   return values + element * element_bytes;
 }
 
-Status grow(Buffer& buffer, std::uint64_t n_bytes) {
+Status grow(Buffer& buffer, std::uint64_t n_bytes, const ReadDataset& dataset) {
   if (buffer.capacity() >= n_bytes) return Status();
   buffer = Buffer();
   buffer = Buffer(n_bytes);
   if (buffer.allocated()) return Status();
-  return Status(Code::out_of_memory, "not enough memory for " + std::to_string(n_bytes) + " bytes");
+  return Status(Code::out_of_memory,
+                dataset.name() + ": not enough memory for " + std::to_string(n_bytes) + " bytes");
 }
 
 }  // namespace
@@ -190,7 +191,7 @@ Status ChunkReader::fetch_group(ChunkFile& file, const ReadDataset& dataset,
     TAILRACE_TRY(dataset.check_chunk(file, jobs[i]));
     end = std::max(end, jobs[i].extent.address + jobs[i].extent.encoded_bytes);
   }
-  TAILRACE_TRY(grow(lane.fetched, end - address));
+  TAILRACE_TRY(grow(lane.fetched, end - address, dataset));
   {
     const ReadStopwatch watch(counts_.fetch_ns);
     const Status read = file.read_at(address, {lane.fetched.data(), end - address});
@@ -271,7 +272,7 @@ Status ChunkReader::finish_chunk(Reading& reading, Lane& lane, const StoredChunk
   }
   const bool gathers = entry != nullptr || values == nullptr;
   if (values == nullptr) {
-    TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes));
+    TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes, dataset));
     values = lane.decoded.data();
   }
   // Threads that wait for the entry must be notified even if decoding throws.
@@ -299,7 +300,7 @@ Status ChunkReader::read_raw_part(Reading& reading, Lane& lane, const StoredChun
                 reading.slab, reading.values, dataset.element_bytes);
   std::byte* values = target;
   if (values == nullptr) {
-    TAILRACE_TRY(grow(lane.decoded, n_bytes));
+    TAILRACE_TRY(grow(lane.decoded, n_bytes, dataset));
     values = lane.decoded.data();
   }
   FetchCount count;
@@ -459,7 +460,7 @@ Status ChunkReader::fetch_part(const Reading& reading, const StoredChunk& job, s
 Status ChunkReader::fetch_head(const Reading& reading, const StoredChunk& job,
                                std::uint64_t n_bytes, Lane& lane, std::uint64_t& n_fetched) {
   TAILRACE_TRY(reading.dataset.check_chunk(reading.file, job));
-  TAILRACE_TRY(grow(lane.fetched, job.extent.encoded_bytes));
+  TAILRACE_TRY(grow(lane.fetched, job.extent.encoded_bytes, reading.dataset));
   n_fetched = std::min(std::max(n_bytes, page_bytes), job.extent.encoded_bytes);
   return fetch_part(reading, job, 0, n_fetched, lane.fetched.data());
 }
@@ -493,7 +494,7 @@ Status ChunkReader::read_view(Reading& reading, Lane& lane, const StoredChunk& j
   const ChunkCache::Entry entry = keeps ? cache_.begin(id, view.chunk_bytes) : nullptr;
   std::byte* values = entry != nullptr ? entry->values.data() : nullptr;
   if (values == nullptr) {
-    TAILRACE_TRY(grow(lane.decoded, view.chunk_bytes));
+    TAILRACE_TRY(grow(lane.decoded, view.chunk_bytes, dataset));
     values = lane.decoded.data();
   }
   Status decoded;
@@ -603,7 +604,7 @@ Status ChunkReader::visit(
   return for_each_fetched(
       file, dataset, jobs, work_bytes_,
       [&](Lane& lane, std::size_t i, std::span<const std::byte> encoded) {
-        TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes));
+        TAILRACE_TRY(grow(lane.decoded, dataset.chunk_bytes, dataset));
         const std::span<std::byte> values(lane.decoded.data(), dataset.chunk_bytes);
         TAILRACE_TRY(decode(dataset, jobs[i], encoded, values));
         const auto at = std::lower_bound(

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/codec_registry.hpp"
 #include "trz/base/byte_shuffle.hpp"
 #include "trz/base/kept_by_thread.hpp"
 
@@ -67,7 +68,10 @@ class PipelineCodec final : public Codec {
  public:
   PipelineCodec(PipelineTraits traits, std::uint64_t chunk_bytes,
                 std::vector<std::unique_ptr<FilterStage>> stages)
-      : traits_(std::move(traits)), chunk_bytes_(chunk_bytes), stages_(std::move(stages)) {
+      : traits_(std::move(traits)),
+        label_(traits_.name == kStoredCodecName ? "stored filters" : "codec " + traits_.name),
+        chunk_bytes_(chunk_bytes),
+        stages_(std::move(stages)) {
     TAILRACE_CHECK(stages_.size() <= filters_max);
     for (const auto& stage : stages_) filters_.push_back(stage->spec());
   }
@@ -111,13 +115,13 @@ class PipelineCodec final : public Codec {
     const Status done = stages_.front()->own()->encode_apart(values, encoded.buffer);
     if (!done.ok()) {
       if (!stages_.front()->optional() || done.code() != Code::codec_failed) {
-        return done.within("codec " + traits_.name);
+        return done.within(label_);
       }
       encoded.filter_mask = 1;
       encoded.buffer = Buffer::copy_of(values);
       if (!encoded.buffer.allocated()) {
-        return Status(Code::out_of_memory, "codec " + traits_.name + ": no memory for " +
-                                               std::to_string(values.size()) + " bytes");
+        return Status(Code::out_of_memory,
+                      label_ + ": no memory for " + std::to_string(values.size()) + " bytes");
       }
     }
     return encode_by_stages(1, std::move(encoded));
@@ -140,7 +144,7 @@ class PipelineCodec final : public Codec {
     for (std::size_t i = stages_.size(); i-- > 0;) {
       if (skips(encoded.filter_mask, i)) continue;
       const Status done = stages_[i]->decode(encoded.buffer, limits[i]);
-      if (!done.ok()) return done.within("codec " + traits_.name);
+      if (!done.ok()) return done.within(label_);
     }
     if (encoded.buffer.n_bytes() != chunk_bytes_) {
       return wrong_length("decode", encoded.buffer.n_bytes());
@@ -159,11 +163,10 @@ class PipelineCodec final : public Codec {
       if (skips(filter_mask, i)) continue;
       const std::span<std::byte> to = i == first ? values : scratch(free_block, limits[i]);
       if (to.size() < limits[i]) {
-        return Status(Code::out_of_memory, "codec " + traits_.name + ": no memory for " +
-                                               std::to_string(limits[i]) + " bytes");
+        return Status(Code::out_of_memory,
+                      label_ + ": no memory for " + std::to_string(limits[i]) + " bytes");
       }
-      TAILRACE_TAKE(const std::size_t n_bytes,
-                    stages_[i]->decode_into(encoded, to).within("codec " + traits_.name));
+      TAILRACE_TAKE(const std::size_t n_bytes, stages_[i]->decode_into(encoded, to).within(label_));
       encoded = to.first(n_bytes);
       free_block = 1 - free_block;
     }
@@ -182,14 +185,14 @@ class PipelineCodec final : public Codec {
       const std::uint64_t limit = stages_[i]->encoded_bytes_max(encoded.buffer.n_bytes());
       const Status done = stages_[i]->encode(encoded.buffer);
       if (done.ok() && encoded.buffer.n_bytes() > limit) {
-        return Status(Code::codec_failed, "codec " + traits_.name + ": encoded to " +
+        return Status(Code::codec_failed, label_ + ": encoded to " +
                                               std::to_string(encoded.buffer.n_bytes()) +
                                               " bytes, expected at most " + std::to_string(limit));
       }
       if (done.ok()) continue;
       const bool skippable =
           stages_[i]->optional() && encoded.buffer.allocated() && done.code() == Code::codec_failed;
-      if (!skippable) return done.within("codec " + traits_.name);
+      if (!skippable) return done.within(label_);
       encoded.filter_mask |= 1U << i;
     }
     return encoded;
@@ -210,12 +213,13 @@ class PipelineCodec final : public Codec {
   }
 
   Status wrong_length(std::string_view verb, std::size_t n_bytes) const {
-    return Status(Code::codec_failed, "codec " + traits_.name + ": cannot " + std::string(verb) +
+    return Status(Code::codec_failed, label_ + ": cannot " + std::string(verb) +
                                           ": expected a chunk of " + std::to_string(chunk_bytes_) +
                                           " bytes, got " + std::to_string(n_bytes));
   }
 
   PipelineTraits traits_;
+  std::string label_;  ///< Names the codec in messages.
   std::uint64_t chunk_bytes_;
   std::vector<std::unique_ptr<FilterStage>> stages_;
   std::vector<FilterSpec> filters_;

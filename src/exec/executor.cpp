@@ -411,10 +411,7 @@ Result<std::optional<EncodedBytes>> Executor::pull_stored(const ChunkJob& job) {
   const double start_s = clock_.now_s();
   Result<std::optional<EncodedBytes>> stored =
       plan.puts[job.local.front().put_index].source->stored(held);
-  if (!stored.ok()) {
-    return stored.status().within("field \"" + plan.path + "\", reading " + box_text(held));
-  }
-  if (stored->has_value()) reading_.add(start_s, clock_.now_s());
+  if (stored.ok() && stored->has_value()) reading_.add(start_s, clock_.now_s());
   return stored;
 }
 
@@ -449,7 +446,7 @@ Status Executor::pull(const ChunkJob& job, Buffer& values) {
                           static_cast<std::int64_t>(job.chunk_index), start_s, end_s,
                           held.n_elements() * plan.element_bytes(), 0});
   }
-  return read.within("field \"" + plan.path + "\", reading " + box_text(held));
+  return read;
 }
 
 /// Called by an encode thread: pass the chunk on as its layout requires.

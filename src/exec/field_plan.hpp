@@ -23,7 +23,7 @@ namespace tailrace {
 // --- Puts: boxes of values in memory, or values that are pulled when they are needed.
 
 /// Source of a pulled field's values. Called by one thread at a time. read() may run on another
-/// thread while the rank's main thread waits.
+/// thread while the rank's main thread waits. Errors name what the source reads, and where.
 class BoxSource {
  public:
   virtual ~BoxSource() = default;

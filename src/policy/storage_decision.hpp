@@ -9,7 +9,7 @@
 //
 // Decided elsewhere: layouts and addresses (layout/), and the choice between codecs by a sample
 // (field/codec_choice). Also whether a bound is meaningful for the values (bound_width), chunks
-// that follow a plotfile's boxes, and published forms (--cmip7, --cloud: verbs/repack_plan).
+// that follow a plotfile's boxes, and published forms (--publish: verbs/repack_plan).
 
 #pragma once
 

@@ -118,7 +118,13 @@ class Hdf5Input final : public InputFile {
                                     field.value_bytes(), values.size()));
     if (box.empty()) return Status();
     Slab slab = Slab::of(box);
-    if (by_hdf5_[field_index]) return file_->read_slab(field, slab, values);
+    if (by_hdf5_[field_index]) {
+      const Status read = file_->read_slab(field, slab, values);
+      if (read.ok() || field.by_hdf5() || field.bytes_axis) return read;
+      // HDF5 does not say which chunk is damaged.
+      const Status chunk = damage(chunks_.read(*file_, field_index, field, slab, values));
+      return chunk.code() == Code::corrupt ? chunk : read;
+    }
     if (field.bytes_axis) {
       if (box.count.back() != field.shape.back()) {
         return Status(Code::internal,
@@ -135,10 +141,7 @@ class Hdf5Input final : public InputFile {
       by_hdf5_[field_index] = true;
       return file_->read_slab(field, slab, values);
     }
-    // For the reader of a file, a chunk that does not decode means a damaged file.
-    const Code code = read.code() == Code::codec_failed ? Code::corrupt : read.code();
-    return Status(code, path_ + ": reading field \"" + field.path + "\" " + box_text(box) + ": " +
-                            read.message());
+    return damage(read);
   }
 
   Result<std::optional<std::vector<std::uint64_t>>> chunks_there(std::size_t field_index) override {
@@ -212,6 +215,12 @@ class Hdf5Input final : public InputFile {
   }
 
  private:
+  /// Add the file to an error of ChunkReader. For the reader of a file, a chunk that does not
+  /// decode means a damaged file.
+  Status damage(const Status& read) const {
+    const Code code = read.code() == Code::codec_failed ? Code::corrupt : read.code();
+    return read.ok() ? read : Status(code, path_ + ": " + read.message());
+  }
   /// Return the dataset as it is in the file.
   const StoredDataset& stored(const StoredDataset& field) const {
     return field.bytes_axis ? elements_.at(field.path) : field;

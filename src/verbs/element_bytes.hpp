@@ -41,7 +41,7 @@ Result<BytesRequest> request_of_bytes(const StoredDataset& field,
 Status check_not_asked(const OtherDataset& other, std::span<const FieldPattern> patterns,
                        std::span<const StoredDataset> numbers, const std::string& why);
 
-/// Select the large datasets that --cloud and --cmip7 leave unchanged.
+/// Select the large datasets that --publish cloud and --publish cmip7 leave unchanged.
 std::vector<OtherDataset> large_ones(std::span<const OtherDataset> others);
 
 /// Chunk shape for a dataset whose stored chunks are replaced: complete elements.

@@ -11,7 +11,8 @@ Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileO
   RepackRequest request;
   request.input = file;
   request.output = file + ".front";
-  request.as_stored = request.whole_times = true;
+  request.publish = Publish::as_stored;
+  request.whole_times = true;
   FileOptions& options = request.options;
   options.field_defaults.layout = kFrontLayout;
   options.n_threads = like.n_threads;

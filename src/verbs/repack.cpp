@@ -207,22 +207,24 @@ std::vector<std::string> times_of(InputFile& input) {
   return paths;
 }
 
-/// Determine the chunk rules of --cmip7, --cloud or --as-stored. For --cmip7, attributes of the
-/// input name the variables. The same on every rank.
+/// Values of --publish, in the order of Publish.
+constexpr std::array<std::string_view, 4> kPublishWords = {"", "cmip7", "cloud", "as-stored"};
+
+/// True if the output's form has rules for chunks.
+bool rechunks(const RepackRequest& request) {
+  return request.publish == Publish::cmip7 || request.publish == Publish::cloud;
+}
+
+/// Determine the chunk rules of --publish. For cmip7, attributes of the input name the variables.
+/// The same on every rank.
 Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRequest& request) {
-  const int n_asked =
-      (request.cmip7 ? 1 : 0) + (request.cloud ? 1 : 0) + (request.as_stored ? 1 : 0);
-  if (n_asked == 0) return std::optional<FrontChunks>();
-  if (n_asked > 1) {
-    return Status(Code::invalid_argument,
-                  "--cmip7, --cloud and --as-stored cannot be combined: each chooses the chunks");
-  }
+  if (request.publish == Publish::none) return std::optional<FrontChunks>();
   FrontChunks front;
-  front.option = request.cmip7 ? "--cmip7" : request.cloud ? "--cloud" : "--as-stored";
-  if (request.as_stored) {
+  front.option = "--publish " + std::string(kPublishWords[std::size_t(request.publish)]);
+  if (request.publish == Publish::as_stored) {
     if (request.chunk_given) {
       return Status(Code::invalid_argument,
-                    "--as-stored keeps the chunks and cannot be combined with --chunk");
+                    front.option + " keeps the chunks and cannot be combined with --chunk");
     }
     front.all_as_stored = true;
     if (request.whole_times) front.whole = times_of(input);
@@ -232,9 +234,10 @@ Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRe
     TAILRACE_TAKE(const bool masked, input.has_masked_chunks(f));
     if (masked) front.masked.insert(input.fields()[f].path);
   }
-  front.least_bytes = request.cmip7 ? kCmipChunkBytesLeast : kCloudChunkBytesLeast;
+  front.least_bytes =
+      request.publish == Publish::cmip7 ? kCmipChunkBytesLeast : kCloudChunkBytesLeast;
   if (request.chunk_given) front.least_bytes = request.options.field_defaults.chunk_bytes;
-  if (request.cloud) {
+  if (request.publish == Publish::cloud) {
     front.all_data = true;
     front.most_bytes = 2 * front.least_bytes;
     return std::optional(front);
@@ -265,8 +268,8 @@ class Repack {
     report_.output_path = request.output;
     report_.options = request.options;
     report_.options.door = Door::repack;
-    if (request.cmip7 || request.cloud) report_.options.field_defaults.layout = kFrontLayout;
-    report_.options.copies_filters = request.cmip7 || request.cloud || request.as_stored;
+    if (rechunks(request)) report_.options.field_defaults.layout = kFrontLayout;
+    report_.options.copies_filters = request.publish != Publish::none;
     report_.n_ranks = comm_.n_ranks();
     report_.n_threads = threads_of_each(request.options.n_threads, comm_);
   }
@@ -320,7 +323,7 @@ Status Repack::prepare() {
   reading.memory_bytes = reading_bytes_of(request_.options.memory_bytes);
   // An invalid request is reported by the plan.
   const Result<bool> compresses = compresses_others(request_.fields, request_.options);
-  const bool chunks_stay = request_.as_stored || request_.cloud || request_.cmip7;
+  const bool chunks_stay = request_.publish != Publish::none;
   const bool compresses_all = compresses.ok() && *compresses && !chunks_stay;
   reading.others_as_bytes = compresses_all || (!request_.fields.per_field.empty() && !chunks_stay);
   TAILRACE_TRY(check_one_file(comm_, request_.input));
@@ -394,14 +397,15 @@ void Repack::leave_out_others() {
   input_->leave_out(left_out);
 }
 
-/// Report the large datasets that --cloud and --cmip7 do not rewrite.
+/// Report the large datasets that --publish cloud and --publish cmip7 do not rewrite.
 void Repack::report_large_others() {
-  if (!comm_.is_root() || !(request_.cloud || request_.cmip7)) return;
+  if (!comm_.is_root() || !rechunks(request_)) return;
   const std::vector<OtherDataset> large = large_ones(report_.others);
   if (large.empty()) return;
   report_.remarks.push_back(
       fmt::format("{} copies datasets of types other than numbers as stored: {}",
-                  request_.cloud ? "--cloud" : "--cmip7", other_datasets_text(large)));
+                  request_.publish == Publish::cloud ? "--publish cloud" : "--publish cmip7",
+                  other_datasets_text(large)));
 }
 
 /// The absolute bounds of a level's components, from the values of all ranks. Collective: an
@@ -541,7 +545,8 @@ void Repack::settle_losses(PlannedField& planned, bool exact) {
 }
 
 /// Determine which of the input's notes remain true in the output. Every rank finds the same.
-/// @param copies  true for --as-stored and the like: a field without a requested loss is a copy.
+/// @param copies  true for --publish as-stored and the like: a field without a requested loss is a
+/// copy.
 void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   const bool aims = request_.options.has_target();
   const bool of_file = copies || plan.empty();
@@ -811,6 +816,15 @@ Status Repack::run() {
 }
 
 }  // namespace
+
+Result<Publish> parse_publish(const std::string& text) {
+  const auto* const found = std::find(kPublishWords.begin() + 1, kPublishWords.end(), text);
+  if (found == kPublishWords.end()) {
+    return Status(Code::invalid_argument,
+                  "--publish " + text + ": expected cmip7, cloud or as-stored");
+  }
+  return Publish(found - kPublishWords.begin());
+}
 
 Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& inputs,
                                                 const std::string& output, bool netcdf) {

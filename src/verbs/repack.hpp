@@ -31,17 +31,26 @@ inline FileOptions repack_options() {
   return options;
 }
 
+/// Form of the whole output, which decides on the chunks.
+enum class Publish : std::uint8_t {
+  none,
+  cmip7,     ///< Meet check_cmip7_packing: layout front, chunks by its rules.
+  cloud,     ///< Serve readers over a network: layout front, chunks of 8 to 16 MiB.
+  as_stored  ///< Copy chunks; change only their positions.
+};
+
+/// Parse "cmip7", "cloud" or "as-stored". @error invalid_argument
+Result<Publish> parse_publish(const std::string& text);
+
 struct RepackRequest {
   std::string input;
   std::string output;
   std::string raw_format;  ///< "f32:512x512x512"; empty: the input describes itself.
   FieldRequests fields;
   NetcdfRequest netcdf;
-  bool cmip7 = false;        ///< Meet check_cmip7_packing: layout front, chunks by its rules.
-  bool cloud = false;        ///< Serve readers over a network: layout front, chunks of 8 to 16 MiB.
-  bool as_stored = false;    ///< Copy chunks; change only their positions.
-  bool whole_times = false;  ///< Together with as_stored: make the time and its bounds one chunk
-                             ///< each.
+  Publish publish = Publish::none;
+  bool whole_times = false;      ///< Together with Publish::as_stored: make the time and its bounds
+                                 ///< one chunk each.
   bool follow_external = false;  ///< Include values in other files, too (OtherFiles).
   bool skip_unreadable = false;  ///< Leave out objects that HDF5 cannot open.
   bool roles = true;             ///< Apply a bound for all fields only to those of role value

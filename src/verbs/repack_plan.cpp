@@ -73,7 +73,7 @@ bool chooses_codec(const FieldOptions& options) {
   return options.codec == kAutoCodec || !options.codec_given;
 }
 
-// --- --cmip7, --cloud: which chunks remain, and how the others are rewritten
+// --- --publish cmip7 and cloud: which chunks remain, and how the others are rewritten
 
 bool is_whole(const FrontChunks& front, const StoredDataset& field) {
   return std::find(front.whole.begin(), front.whole.end(), field.path) != front.whole.end();

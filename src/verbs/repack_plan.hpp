@@ -22,8 +22,7 @@
 
 namespace tailrace::verbs {
 
-/// Chunk rules of --cmip7, --cloud or --as-stored for one input. Its own chunks remain if they
-/// comply (docs/publish.md).
+/// Chunk rules of --publish for one input. Its own chunks remain if they comply (docs/publish.md).
 struct FrontChunks {
   std::string option;                     ///< The option that requested the rules.
   std::vector<std::string> whole;         ///< Paths of datasets that become one chunk: time and its
@@ -41,8 +40,8 @@ struct FrontChunks {
 };
 /// Smallest chunk that CMIP7 accepts.
 inline constexpr std::uint64_t kCmipChunkBytesLeast = 4U << 20;
-/// Smallest chunk for --cloud: a network request takes at least as long as transferring this many
-/// bytes.
+/// Smallest chunk for --publish cloud: a network request takes at least as long as transferring
+/// this many bytes.
 inline constexpr std::uint64_t kCloudChunkBytesLeast = 8U << 20;
 
 /// User options about fields.

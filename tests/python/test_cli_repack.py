@@ -413,7 +413,8 @@ def test_a_stored_chunk_that_is_too_large_for_the_memory(tmp_path, ranks):
     # Copied chunks are not decoded.
     in_maps(source, (4, 1500, 2000), (4, 1500, 2000))
     tailrace("repack", source, "-o", tmp_path / "no.h5", "--memory", "150MB", ranks=ranks, code=3)
-    tailrace("repack", source, "-o", tmp_path / "copy.h5", "--as-stored", "--memory", "150MB",
+    tailrace("repack", source, "-o", tmp_path / "copy.h5", "--publish=as-stored",
+             "--memory", "150MB",
              ranks=ranks)
 
 

@@ -27,8 +27,9 @@ COMMUNITIES = ["PyTables", "PandasTable", "PandasFixed", "AnnData", "NWB", "VTKH
                "SWIFT", "OpenPMD", "H5netcdf", "NetCDF4", "HDFEOS5"]
 BOUND = 1e-3
 #: Ways of repack. The last may need filters in the reader's HDF5, which HDF5_PLUGIN_PATH names.
-WAYS = {"lossless": [], "front": ["--layout", "front"], "cloud": ["--cloud"],
-        "copied": ["--as-stored"], "portable": ["--codec", "portable", "--bound", f"rel={BOUND}"],
+WAYS = {"lossless": [], "front": ["--layout", "front"], "cloud": ["--publish=cloud"],
+        "copied": ["--publish=as-stored"],
+        "portable": ["--codec", "portable", "--bound", f"rel={BOUND}"],
         "bounded": ["--bound", f"rel={BOUND}"]}
 
 

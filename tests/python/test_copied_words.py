@@ -82,7 +82,7 @@ def as_others_store_it(path, exact):
 def test_what_others_store_keeps_its_words(exact, tmp_path, ranks, layout):
     source, copy = tmp_path / "source.h5", tmp_path / "copy.h5"
     as_others_store_it(source, exact)
-    tailrace("repack", source, "-o", copy, "--as-stored", "--layout", layout, ranks=ranks)
+    tailrace("repack", source, "-o", copy, "--publish=as-stored", "--layout", layout, ranks=ranks)
     before, after = datasets(source), datasets(copy)
     for name in ("compact", "contiguous", "swapped", "chunked", "plain"):
         assert np.array_equal(before[name], after[name]), name
@@ -110,7 +110,7 @@ def test_a_note_on_what_says_nothing_ends_where_it_would_be_wrong(tmp_path):
         file.create_dataset("rounded", data=smooth((64, 64)).astype(">f4"), chunks=(32, 64),
                             scaleoffset=2)
         file.attrs["tailrace_file"] = np.bytes_(NOTE)
-    tailrace("repack", source, "-o", copy, "--cloud")
+    tailrace("repack", source, "-o", copy, "--publish=cloud")
     with h5py.File(copy) as file:
         assert file["rounded"].compression == "gzip" and file["rounded"].dtype == ">f4"
         assert "tailrace_file" not in file.attrs
@@ -119,12 +119,13 @@ def test_a_note_on_what_says_nothing_ends_where_it_would_be_wrong(tmp_path):
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_masks_of_guards_go_with_what_is_said(exact, guarded, tmp_path, ranks):
     whole, part = tmp_path / "whole.h5", tmp_path / "part.h5"
-    tailrace("repack", guarded, "-o", whole, "--as-stored", ranks=ranks)
+    tailrace("repack", guarded, "-o", whole, "--publish=as-stored", ranks=ranks)
     guard = said(guarded, "t")["tailrace_guard"]
     assert "region=/mask:0.001" in guard
     assert said(whole, "t") == said(guarded, "t") and said(whole, "u") == said(guarded, "u")
     tailrace("verify", exact, whole)
-    done = tailrace("repack", guarded, "-o", part, "--as-stored", "--only", "t", ranks=ranks)
+    done = tailrace("repack", guarded, "-o", part, "--publish=as-stored", "--only", "t",
+                    ranks=ranks)
     words = said(part, "t")
     assert words["tailrace_guard"] == "sign+sum+monotone=0+region=*x0..8x*:0.002"
     assert {**words, "tailrace_guard": guard} == said(guarded, "t")
@@ -136,7 +137,7 @@ def test_a_guard_that_was_a_mask_alone_goes_whole(exact, tmp_path):
     source, part = tmp_path / "source.h5", tmp_path / "part.h5"
     tailrace("repack", exact, "-o", source, "--codec", "trz", "--bound", "abs=0.01", "--field",
              "t:guard=region=/mask:0.001")
-    tailrace("repack", source, "-o", part, "--as-stored", "--exclude", "mask")
+    tailrace("repack", source, "-o", part, "--publish=as-stored", "--exclude", "mask")
     assert "tailrace_guard" not in said(part, "t")
     assert said(part, "t")["tailrace_absolute_bound"] == 0.01
     tailrace("verify", exact, part, "--exclude", "mask")
@@ -144,16 +145,17 @@ def test_a_guard_that_was_a_mask_alone_goes_whole(exact, tmp_path):
 
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_guards_of_chunks_end_with_these(exact, guarded, tmp_path, ranks):
-    """--cloud makes larger chunks of small ones, with the same values."""
+    """--publish cloud makes larger chunks of small ones, with the same values."""
     cloud = tmp_path / "cloud.h5"
-    tailrace("repack", guarded, "-o", cloud, "--cloud", ranks=ranks)
+    tailrace("repack", guarded, "-o", cloud, "--publish=cloud", ranks=ranks)
     words = said(cloud, "t")
     assert words["tailrace_guard"] == "sign+region=*x0..8x*:0.002+region=/mask:0.001"
     assert words["tailrace_codec"] == "deflate" and words["tailrace_bound_mode"] == "abs"
     assert of_values(said(cloud, "u")) == of_values(said(guarded, "u"))
     tailrace("verify", exact, cloud)
     # A second loss is recorded with the first, and the source's guards are dropped.
-    tailrace("repack", guarded, "-o", cloud, "--cloud", "--force", "--codec", "portable", "--bound",
+    tailrace("repack", guarded, "-o", cloud, "--publish=cloud", "--force", "--codec", "portable",
+             "--bound",
              "abs=0.5", "--again")
     words = said(cloud, "t")
     assert words["tailrace_absolute_bound"] == 0.51 and "tailrace_guard" not in words
@@ -186,7 +188,7 @@ def test_classic_copies_of_ours(exact, tmp_path):
     words = said(plain, "t")
     assert words["tailrace_losses"].startswith("abs=0.01 then abs=")
     assert words["tailrace_absolute_bound"] > 0.01 and "tailrace_guard" not in words
-    done = tailrace("repack", classic, "-o", stored, "--as-stored")
+    done = tailrace("repack", classic, "-o", stored, "--publish=as-stored")
     assert "cannot be written" not in done.stderr + done.stdout
     kept = {key: np.asarray(value).item() if key != "tailrace_bound_mode" else value
             for key, value in of_values(said(stored, "t")).items()}
@@ -393,7 +395,7 @@ def test_a_note_does_not_speak_of_more_than_it_did(tmp_path, ranks):
     # The mark stays after further appends, and in copies; a copy of the stored chunks keeps all.
     tailrace("concat", exact_only, "-o", longer, "-a", ranks=ranks)
     assert note(longer) and said(longer, "foreign") == UNKNOWN and said(longer, "exact") == {}
-    for how in ("--as-stored", "--cloud"):
+    for how in ("--publish=as-stored", "--publish=cloud"):
         tailrace("repack", longer, "-o", whole, how, "--force", ranks=ranks)
         assert said(whole, "foreign")["tailrace_bound_mode"] == "unknown"
         assert told_exact(whole) == {"exact"}
@@ -449,7 +451,7 @@ def test_verify_does_not_know_what_nobody_knows(tmp_path):
     with h5py.File(exact, "w") as file:
         file["exact"] = file["foreign"] = rows
     noted(source, exact={"data": rows, "chunks": (4, 48, 64)}, foreign={"data": rows})
-    tailrace("repack", source, "-o", copy, "--cloud")
+    tailrace("repack", source, "-o", copy, "--publish=cloud")
     assert said(copy, "foreign") == UNKNOWN
     found = {field["path"]: field for field in numbers("verify", exact, copy)["fields"]}
     assert found["/foreign"]["n_beyond_bound"] == 0
@@ -483,7 +485,7 @@ def test_datasets_without_rows_keep_words(tmp_path, ranks):
     assert said(whole, "t")["tailrace_codec"] == "deflate"
 
 
-@pytest.mark.parametrize("how", ["--as-stored", "--cloud"])
+@pytest.mark.parametrize("how", ["--publish=as-stored", "--publish=cloud"])
 @pytest.mark.parametrize("layout", ["claimed", "front"])
 def test_a_copy_does_not_extend_a_note_to_others_data(tmp_path, how, layout):
     source, copy = tmp_path / "source.h5", tmp_path / "copy.h5"
@@ -497,7 +499,7 @@ def test_a_copy_does_not_extend_a_note_to_others_data(tmp_path, how, layout):
     told = told_by("repack", source, "-o", copy, *asked)
     with h5py.File(copy) as file:
         contiguous = file["foreign"].chunks is None
-    assert contiguous == (how == "--as-stored")
+    assert contiguous == (how == "--publish=as-stored")
     assert note(copy) and said(copy, "foreign") == ({} if contiguous else UNKNOWN)
     assert told_exact(copy) == {"exact"} and (KNOWN_BY_NOBODY in told) != contiguous
     # Without a note, no dataset needs a mark.
@@ -618,7 +620,7 @@ def test_a_remark_names_few_of_many(tmp_path):
         file["mask"] = np.ones((32, 32), "u1")
     tailrace("repack", exact, "-o", source, "--codec", "trz", "--bound", "abs=0.01", "--field",
              "t*:guard=sign+region=/mask:0.001")
-    told = told_by("repack", source, "-o", part, "--as-stored", "--exclude", "mask")
+    told = told_by("repack", source, "-o", part, "--publish=as-stored", "--exclude", "mask")
     assert told.count(": guard=") == 8
     assert "the guards of 2 more datasets are also recorded only in part" in told
     assert all(said(part, f"t{k}")["tailrace_guard"] == "sign" for k in range(10))

@@ -319,8 +319,9 @@ def test_repack_says_what_it_keeps(tmp_path):
     done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--bound", "rel=1e-3",
                     "--guard", "minmax", "--force", code=2)
     assert "minmax needs the values" in " ".join(done.stderr.split())
-    done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--as-stored", "--force")
-    assert "--as-stored keeps chunks" in " ".join(done.stderr.split())
+    done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--publish=as-stored",
+                    "--force")
+    assert "--publish as-stored keeps chunks" in " ".join(done.stderr.split())
     tailrace("verify", plain, ours)
     # A guard of signs applies to the uncovered cells.
     tailrace("repack", plain, "-o", ours, "--covered", "drop", "--bound", "rel=1e-3", "--guard",
@@ -328,5 +329,5 @@ def test_repack_says_what_it_keeps(tmp_path):
     tailrace("verify", plain, ours)
     # Chunks are copied together with their attributes.
     again = tmp_path / "again.h5"
-    tailrace("repack", ours, "-o", again, "--as-stored")
+    tailrace("repack", ours, "-o", again, "--publish=as-stored")
     tailrace("verify", plain, again)

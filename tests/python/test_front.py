@@ -1,4 +1,4 @@
-"""layout=front for PnetCDF programs, concatenations and repack --as-stored.
+"""layout=front for PnetCDF programs, concatenations and repack --publish as-stored.
 
 PnetCDF programs and concatenations do not know their chunks before the first one is written. Their
 files are rearranged when they are closed.
@@ -129,7 +129,7 @@ def test_chunks_as_they_are_stored(tmp_path, ranks):
              "sign", "--chunk", "256KiB")
     for layout in ("claimed", "front"):
         target = tmp_path / f"{layout}.h5"
-        done = tailrace("repack", stored, "-o", target, "--as-stored", "--layout", layout,
+        done = tailrace("repack", stored, "-o", target, "--publish=as-stored", "--layout", layout,
                         ranks=ranks)
         assert raw_chunks(target) == raw_chunks(stored)
         assert "exact" not in done.stdout and " stored " in done.stdout
@@ -139,21 +139,21 @@ def test_chunks_as_they_are_stored(tmp_path, ranks):
             assert "tailrace_guard" in kept or "tailrace_bound_mode" not in kept
             assert kept <= set(attributes(target, name)), name
     assert_front(tmp_path / "front.h5")
-    done = tailrace("repack", stored, "-o", target, "--as-stored", "--cloud", "--force", code=2)
-    assert "cannot be combined" in own_lines(done.stderr)[0]
-    done = tailrace("repack", stored, "-o", target, "--as-stored", "--chunk", "1MiB", "--force",
-                    code=2)
+    done = tailrace("repack", stored, "-o", target, "--publish=all", "--force", code=2)
+    assert "expected cmip7, cloud or as-stored" in own_lines(done.stderr)[0]
+    done = tailrace("repack", stored, "-o", target, "--publish=as-stored", "--chunk", "1MiB",
+                    "--force", code=2)
     assert "cannot be combined with --chunk" in own_lines(done.stderr)[0]
     one = next(iter(raw_chunks(stored)))
-    tailrace("repack", stored, "-o", target, "--as-stored", "--force", "--field",
+    tailrace("repack", stored, "-o", target, "--publish=as-stored", "--force", "--field",
              f"{one}:codec=deflate", ranks=ranks)
     chunks, before = raw_chunks(target), raw_chunks(stored)
     assert [name for name in before if chunks[name] != before[name]] == [one]
 
 
 def test_views_for_a_network_keep_what_is_said_of_bounds(tmp_path):
-    """--cloud copies chunks that fit, and the attributes about their values."""
+    """--publish cloud copies chunks that fit, and the attributes about their values."""
     source, stored = data_file("nyx64_s060.h5", tmp_path), tmp_path / "stored.h5"
     tailrace("repack", source, "-o", stored, "--codec", "trz", "--bound", "rel=1e-3")
-    tailrace("repack", stored, "-o", tmp_path / "cloud.h5", "--cloud", ranks=2)
+    tailrace("repack", stored, "-o", tmp_path / "cloud.h5", "--publish=cloud", ranks=2)
     tailrace("verify", source, tmp_path / "cloud.h5")

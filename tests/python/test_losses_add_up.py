@@ -56,7 +56,7 @@ def again(source, target, bound, *more):
 @pytest.mark.parametrize("asked", [
     ["--bound", "abs=0.01"], ["--bound", "rel=0.001"], ["--bound", "pw_rel=0.001"],
     ["--codec", "trz", "--bound", "abs=0.01"], ["--target", "size=4kB"],
-    ["--field", "t:bound=abs=0.01"], ["--as-stored", "--bound", "abs=0.01"]])
+    ["--field", "t:bound=abs=0.01"], ["--publish=as-stored", "--bound", "abs=0.01"]])
 def test_a_second_loss_is_refused(lossy, tmp_path, asked):
     copy = tmp_path / "copy.h5"
     done = tailrace("repack", lossy, "-o", copy, "-q", *asked, code=2)
@@ -76,8 +76,8 @@ def test_on_several_ranks_all_refuse(lossy, tmp_path):
 
 
 @pytest.mark.parametrize("asked", [
-    [], ["--codec", "deflate", "--bound", "abs=0.01"], ["--codec", "xor"], ["--as-stored"],
-    ["--field", "t:bound=none", "--bound", "abs=0.01"], ["--cloud"]])
+    [], ["--codec", "deflate", "--bound", "abs=0.01"], ["--codec", "xor"], ["--publish=as-stored"],
+    ["--field", "t:bound=none", "--bound", "abs=0.01"], ["--publish=cloud"]])
 def test_what_stays_exact_needs_no_word(original, lossy, tmp_path, asked):
     """An exact copy also records the loss, for comparisons with the original and for repack."""
     copy = tmp_path / "copy.h5"
@@ -86,7 +86,8 @@ def test_what_stays_exact_needs_no_word(original, lossy, tmp_path, asked):
     assert np.array_equal(datasets(copy)["t"], datasets(lossy)["t"])
     assert said(copy)["bound_mode"] == "abs" and said(copy)["absolute_bound"] == FIRST
     assert held_to(original, copy) == FIRST
-    copied = "--as-stored" in asked or "--cloud" in asked  # Stored chunks are copied.
+    # Stored chunks are copied.
+    copied = "--publish=as-stored" in asked or "--publish=cloud" in asked
     assert held_to(lossy, copy) == (FIRST if copied else 0)
     tailrace("repack", copy, "-o", tmp_path / "next.h5", "--bound", "abs=0.01", code=2)
 

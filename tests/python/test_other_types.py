@@ -20,7 +20,7 @@ WAYS = [[], ["--codec", "trz", "--bound", "rel=1e-3"],
         ["--codec", "zstd"], ["--layout", "front"], ["--layout", "arena"],
         ["--lossless-codec", "deflate,level=9", "--bound", "abs=1", "--codec", "trz"]]
 #: Ways under which their stored chunks are copied.
-COPIES = [["--as-stored"], ["--cloud"], ["--cmip7"], ["--codec", "none"],
+COPIES = [["--publish=as-stored"], ["--publish=cloud"], ["--publish=cmip7"], ["--codec", "none"],
           ["--codec", "none", "--layout", "contiguous"]]
 
 
@@ -238,8 +238,8 @@ def test_field_entries_reach_them(ranks, tables):
     ("table:guard=minmax", [], "guard=minmax"),
     ("table:chunk=5x5", [], "does not fit the shape 20000"), ("words:codec=deflate", [], "copied"),
     ("words:chunk=4x", [], "copied"), ("filtered:codec=deflate,level=9", [], "copied"),
-    ("z:codec=deflate", ["--cloud"], "--cloud"),
-    ("z:codec=deflate", ["--as-stored"], "--as-stored"),
+    ("z:codec=deflate", ["--publish=cloud"], "--publish cloud"),
+    ("z:codec=deflate", ["--publish=as-stored"], "--publish as-stored"),
     ("t*e:codec=zstd", [], "can only use deflate or none")])
 def test_field_entries_that_do_not_apply_are_refused_by_name(entry, more, words, tables):
     source, target = tables
@@ -278,12 +278,12 @@ def test_selections_reach_them(command, ranks, tables):
     assert "matches no field" in refused.stderr
 
 
-@pytest.mark.parametrize("way", ["--cloud", "--cmip7"])
+@pytest.mark.parametrize("way", ["--publish=cloud", "--publish=cmip7"])
 def test_copies_under_front_are_named(way, tables, tmp_path):
     source, target = tables
     report = tmp_path / "report.json"
     done = tailrace("repack", source, "-o", target, way, "--json", report)
-    remark = f"{way} copies datasets of types other than numbers as stored"
+    remark = f"{way.replace('=', ' ')} copies datasets of types other than numbers as stored"
     said = re.sub(r"\s+", " ", done.stderr)
     assert remark in said and "/z" in said and "/table" in said and "/small" not in said
     assert remark in report.read_text()

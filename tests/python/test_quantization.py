@@ -129,7 +129,7 @@ def test_a_bound_finer_than_the_rounding_is_doubted(attributes, bound, of_repack
 def test_what_stays_exact_is_not_doubted_and_keeps_its_words(tmp_path):
     container = {"algorithm": "bitround", "implementation": "model 3"}
     source, target = ocean(tmp_path / "in.nc", CF_BITS, container), tmp_path / "out.nc"
-    report = numbers("repack", source, "-o", target, "--cmip7")["files"][0]
+    report = numbers("repack", source, "-o", target, "--publish=cmip7")["files"][0]
     assert not [remark for remark in report["remarks"] if "rounded" in remark]
     assert stated(target)[0] == stated(source)[0]
     with netCDF4.Dataset(target) as file:

@@ -355,7 +355,7 @@ def test_chunks_of_an_index_stay_whatever_is_asked_of_all(tmp_path):
         for name in ["_i_table/x/sorted", "table_like"]:
             file.create_dataset(name, data=np.sort(np.random.default_rng(1).random((8, 4096)), 1),
                                 chunks=(1, 1024), maxshape=(None, 4096))
-    for way in [["--chunk", "64KiB"], ["--chunk", "8x64"], ["--cloud"]]:
+    for way in [["--chunk", "64KiB"], ["--chunk", "8x64"], ["--publish=cloud"]]:
         done = tailrace("repack", source, "-o", target, "--force", *way, ranks=2)
         with h5py.File(target) as file:
             assert file["_i_table/x/sorted"].chunks == (1, 1024)

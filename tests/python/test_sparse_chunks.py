@@ -203,7 +203,8 @@ def test_program_on_parallel_hdf5(written, tmp_path):
     assert_same(all_values(path), expected)
 
 
-@pytest.mark.parametrize("way", [[], ["--as-stored"], ["--codec", "trz", "--bound", "abs=1e-3"]])
+@pytest.mark.parametrize("way", [[], ["--publish=as-stored"],
+                                 ["--codec", "trz", "--bound", "abs=1e-3"]])
 def test_few_chunks_of_many_take_little_space(way, tmp_path):
     """A dataset of 40 GB with a few chunks gets a small index, and chunks can be added."""
     source, target = tmp_path / "in.h5", tmp_path / "out.h5"

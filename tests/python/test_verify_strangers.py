@@ -63,7 +63,8 @@ def test_what_was_never_written_is_equal_to_such_alone(kind, chunk, never, ranks
         said = verified(paths[original], paths[copy], 1, ranks=ranks)
         assert "/u" in said and f"in the {where} nothing was written" in said
     copied = tmp_path / "copied.h5"
-    for way in [(), ("--as-stored",), ("--bound", "abs=0.1", "--codec", "trz"), ("--cloud",)]:
+    for way in [(), ("--publish=as-stored",), ("--bound", "abs=0.1", "--codec", "trz"),
+                ("--publish=cloud",)]:
         for name in ["empty", "full"]:
             tailrace("repack", paths[name], "-o", copied, "--force", *way, ranks=ranks)
             verified(paths[name], copied, 0, ranks=ranks)
@@ -140,7 +141,7 @@ def test_bytes_behind_the_end_are_said(user_block, libver, ranks, tmp_path):
         done = tailrace(command, source, "-o", target, "--force", ranks=ranks)
         assert words not in done.stderr
     source.write_bytes(plain + b"a signature")
-    for command in [("repack",), ("repack", "--as-stored"), ("export",), ("concat",),
+    for command in [("repack",), ("repack", "--publish=as-stored"), ("export",), ("concat",),
                     ("export", "--slab", "0:5", "--only", "u")]:
         if command[-1] == "u" and user_block:
             continue

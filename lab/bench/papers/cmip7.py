@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Repacks a climate variable for CMIP7: cmip7repack and tailrace repack --cmip7 in turn.
+"""Repacks a climate variable for CMIP7: cmip7repack and tailrace repack --publish cmip7 in turn.
 
     lab/bench/papers/cmip7.py --size 300MB --rounds 3 --csv cmip7.csv
 
@@ -98,7 +98,8 @@ def measure(options, folder):
     ours = folder / "ours.nc"
 
     def tailrace(path, *more):
-        return [program(), "repack", path, "-o", ours, "--cmip7", "--force", "--threads", "2",
+        return [program(), "repack", path, "-o", ours, "--publish=cmip7", "--force",
+                "--threads", "2",
                 *more]
 
     words = {

@@ -24,8 +24,9 @@ CODECS = {"deflate": [], "portable": ["--codec", "portable", *BOUND],
           "zstd": ["--codec", "zstd"], "trz": ["--codec", "trz", *BOUND],
           "xor": ["--codec", "xor"]}
 NEWER, OLDER = "compatibility=v110", "compatibility=everyone"
-FORMS = {"default": [], "layout=front": ["--layout", "front"], "--cloud": ["--cloud"],
-         "--cmip7": ["--cmip7"], "--as-stored": ["--as-stored"]}
+FORMS = {"default": [], "layout=front": ["--layout", "front"],
+         "--publish=cloud": ["--publish=cloud"],
+         "--publish=cmip7": ["--publish=cmip7"], "--publish=as-stored": ["--publish=as-stored"]}
 
 
 @dataclass
@@ -149,13 +150,13 @@ add("none: by netCDF4-python", "deflate", "", "original.nc", write_netcdf)
 add("none: by h5py", "deflate", "", "original.h5", write_hdf5)
 for each in FORMS:
     add_repack("nc", "deflate", each)
-for each in ("default", "layout=front", "--cloud", "--as-stored"):
+for each in ("default", "layout=front", "--publish=cloud", "--publish=as-stored"):
     add_repack("h5", "deflate", each)
 for codec in ("portable", "zstd", "trz", "xor"):
     add_repack("nc", codec, "default")
     add_repack("h5", codec, "default")
 add_repack("nc", "portable", "layout=front")
-add_repack("nc", "portable", "--cmip7")
+add_repack("nc", "portable", "--publish=cmip7")
 add_repack("nc", "trz", "layout=front")
 
 

@@ -209,15 +209,15 @@ def bounded(route):
 
 
 def as_stored(route):
-    route.repack(Asked(as_stored=True), "--as-stored")
+    route.repack(Asked(as_stored=True), "--publish=as-stored")
 
 
 def cloud(route):
-    route.repack(Asked(chunks=True), "--cloud")
+    route.repack(Asked(chunks=True), "--publish=cloud")
 
 
 def cmip7(route):
-    route.repack(Asked(chunks=True), "--cmip7")
+    route.repack(Asked(chunks=True), "--publish=cmip7")
 
 
 def pairs(route):
