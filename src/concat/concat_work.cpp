@@ -61,7 +61,7 @@ const std::string& ConcatWork::file_of(const Piece& piece) const {
 }
 
 std::string ConcatWork::piece_text(const Piece& piece) const {
-  return file_of(piece) + ": dataset \"" + targets_[piece.part->dataset].like.path + "\", chunk " +
+  return file_of(piece) + ": dataset \"" + targets_[piece.part->dataset].like.path + "\": chunk " +
          std::to_string(piece.chunk);
 }
 
@@ -170,7 +170,7 @@ Status ConcatWork::assemble(std::span<const Slot> slots, const Arrived& arrived,
     if (!piece.bytes.empty()) n_stored += n;
   }
   if (n_covered != clipped.n_elements()) {
-    return Status(Code::internal, "dataset \"" + targets_[chunk.dataset].like.path + "\", chunk " +
+    return Status(Code::internal, "dataset \"" + targets_[chunk.dataset].like.path + "\": chunk " +
                                       std::to_string(chunk.chunk_index) + ": " +
                                       std::to_string(n_covered) + " of its " +
                                       std::to_string(clipped.n_elements()) +
@@ -222,7 +222,7 @@ Status ConcatWork::hand_on(std::uint64_t place, const ConcatLine::Chunk& chunk, 
     return codec(chunk.dataset, target.like.storage).encode(std::move(values));
   }();
   if (!encoded.ok()) {
-    return encoded.status().within("dataset \"" + target.like.path + "\", chunk " +
+    return encoded.status().within("dataset \"" + target.like.path + "\": chunk " +
                                    std::to_string(chunk.chunk_index));
   }
   ++n_encoded_;

@@ -56,7 +56,8 @@ Status add_part(const TouchedPut& touched, Box part, DType dtype, std::uint64_t 
     sample.parts.push_back(strided_part(put.box, put.values, dtype, part));
   } else {
     Buffer values(part.n_elements() * dtype_bytes(dtype));
-    if (!values.allocated()) return Status(Code::out_of_memory, "no memory to sample a chunk");
+    if (!values.allocated())
+      return Status(Code::out_of_memory, "not enough memory to sample a chunk");
     TAILRACE_TRY(put.source->look(part, values.bytes()));
     sample.parts.push_back(strided_part(part, values.data(), dtype, part));
     sample.read.push_back(std::move(values));
@@ -108,8 +109,7 @@ Result<FieldSample> take_sample(const FieldState& field, const SampleSize& size)
       const std::uint64_t wanted = (2 * taken + 1) * sample.n_rank_chunks / (2 * n_parts);
       if (wanted >= before + n_chunks) break;
       TAILRACE_TRY(add_part(touched, part_of(touched, grid, wanted - before), dtype,
-                            size.pulled_bytes_max, sample)
-                       .within(field.definition.name()));
+                            size.pulled_bytes_max, sample));
     }
     before += n_chunks;
   }

@@ -74,7 +74,8 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
       const Box part = intersect(put.box, grid.clipped_box(grid.index_of(coordinates)));
       Buffer values(part.n_elements() * element);
       if (!values.allocated()) {
-        read = Status(Code::out_of_memory, "no memory to read " + box_text(part));
+        read = Status(Code::out_of_memory,
+                      definition.name() + ": not enough memory to read " + box_text(part));
         return;
       }
       read = put.source->read(part, values.bytes());
@@ -82,7 +83,7 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
         evidence.add(definition.dtype, values.bytes(), definition.options.fill_value);
       }
     });
-    if (!read.ok()) return read.within(definition.name());
+    TAILRACE_TRY(read);
   }
   return Status();
 }

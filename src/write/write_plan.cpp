@@ -366,8 +366,6 @@ class JobSampler {
 
  private:
   Status sample(std::size_t job_index);
-  Result<std::optional<Estimate>> sample_memory(const ChunkJob& job) const;
-  Result<std::optional<Estimate>> sample_pulled(const ChunkJob& job) const;
   const PutRecord* pulled_put(const ChunkJob& job) const;
   bool foretold(const ChunkJob& job) const;
 
@@ -405,42 +403,29 @@ bool JobSampler::foretold(const ChunkJob& job) const {
   return expected && expected->deviation_bytes <= quiet * expected->encoded_bytes;
 }
 
-Result<std::optional<Estimate>> JobSampler::sample_memory(const ChunkJob& job) const {
-  const FieldState& field = *active_[job.field];
-  const DType dtype = field.definition.dtype;
-  const std::optional<StridedValues> values =
-      values_in_memory(field.grid(), job.chunk_index, dtype, field.puts, job.local);
-  if (!values) return std::optional<Estimate>();
-  // Values beyond the field's end repeat the last ones and are nearly free.
-  const Box held = field.grid().clipped_box(job.chunk_index);
-  Result<Estimate> estimate =
-      estimators_[job.field]->estimate(*values, held.n_elements() * dtype_bytes(dtype));
-  if (!estimate.ok()) return estimate.status();
-  return std::optional<Estimate>(*estimate);
-}
-
-Result<std::optional<Estimate>> JobSampler::sample_pulled(const ChunkJob& job) const {
-  const FieldState& field = *active_[job.field];
-  const DType dtype = field.definition.dtype;
-  const Box held = field.grid().clipped_box(job.chunk_index);
-  Buffer values(held.n_elements() * dtype_bytes(dtype));
-  if (!values.allocated()) return Status(Code::out_of_memory, "no memory to sample a chunk");
-  TAILRACE_TRY(pulled_put(job)->source->look(held, values.bytes()));
-  Result<Estimate> estimate = estimators_[job.field]->estimate(
-      strided_part(held, values.data(), dtype, held), values.n_bytes());
-  if (!estimate.ok()) return estimate.status();
-  return std::optional<Estimate>(*estimate);
-}
-
 Status JobSampler::sample(std::size_t job_index) {
   const ChunkJob& job = ownership_.jobs[job_index];
-  const bool pulled = pulled_put(job) != nullptr;
-  Result<std::optional<Estimate>> estimate = pulled ? sample_pulled(job) : sample_memory(job);
-  if (!estimate.ok()) {
-    return estimate.status().within(active_[job.field]->definition.name() + ", chunk " +
-                                    std::to_string(job.chunk_index));
+  const FieldState& field = *active_[job.field];
+  const DType dtype = field.definition.dtype;
+  // Values beyond the field's end repeat the last ones and are nearly free.
+  const Box held = field.grid().clipped_box(job.chunk_index);
+  const std::uint64_t n_bytes = held.n_elements() * dtype_bytes(dtype);
+  const std::string where = field.definition.name() + ": chunk " + std::to_string(job.chunk_index);
+  std::optional<StridedValues> values;
+  Buffer read;
+  if (const PutRecord* const put = pulled_put(job)) {
+    read = Buffer(n_bytes);
+    if (!read.allocated()) {
+      return Status(Code::out_of_memory, where + ": not enough memory to sample it");
+    }
+    TAILRACE_TRY(put->source->look(held, read.bytes()));
+    values = strided_part(held, read.data(), dtype, held);
+  } else {
+    values = values_in_memory(field.grid(), job.chunk_index, dtype, field.puts, job.local);
   }
-  sampled_[job_index] = *estimate;
+  if (!values) return Status();
+  TAILRACE_TAKE(sampled_[job_index],
+                estimators_[job.field]->estimate(*values, n_bytes).within(where));
   return Status();
 }
 
