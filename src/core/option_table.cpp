@@ -735,11 +735,13 @@ namespace {
 
 template <class Entries>
 std::string rows_of(const Entries& entries) {
-  std::string text = "| option | values | default | meaning | alike |\n|---|---|---|---|---|\n";
+  std::string text = "| option | default | meaning |\n|---|---|---|\n";
   for (const auto& entry : entries) {
-    text += "| `" + std::string(entry.name) + "=` | " + std::string(entry.values) + " | " +
-            default_text(entry) + " | " + std::string(entry.meaning) + " | " +
-            std::string(agreement_text(entry.agreement)) + " |\n";
+    const std::string whose = entry.agreement == Agreement::alike
+                                  ? ""
+                                  : " (*" + std::string(agreement_text(entry.agreement)) + "*)";
+    text += "| `" + std::string(entry.name) + "=` " + std::string(entry.values) + " | " +
+            default_text(entry) + " | " + std::string(entry.meaning) + whose + " |\n";
   }
   return text;
 }
@@ -764,15 +766,27 @@ std::string codec_rows() {
 }  // namespace
 
 std::string option_table_markdown() {
-  std::string text =
-      "# Options\n\nGenerated from the tables in `src/core/option_table.cpp` and "
-      "`src/policy/door_rules.cpp` (a test\ncompares this page with them). The options of a file "
-      "may contain keys of fields, which are then the\ndefaults of all its fields. Column *alike*: "
-      "an option of *all ranks* must have the same value on\nevery rank, otherwise the call fails "
-      "and names it; of an option of *rank 0*, only rank 0's value\ncounts; an option of *each "
-      "rank* affects only the time or memory of that rank. The last table shows\nwhich interface "
-      "serves which option. An interface refuses options that it does not serve.\n\n## Of a "
-      "file\n\n";
+  std::string text = R"(# Options
+
+Options are one text of keys and values, for every interface:
+
+```sh
+export TAILRACE_OPTIONS='codec=trz,bound=rel=1e-3,threads=2'   # of PnetCDF and HDF5 programs
+tailrace repack run.h5 -o small.h5 --option fsync=off --field 'u*:bound=abs=1e-3'
+```
+
+C, C++, Fortran and Python take the text as an argument: [simulation](simulation.md#options),
+[Python](python.md). `tailrace options` prints this page, `tailrace options NAME` one entry. Options
+of a field in the text of a file are the defaults of all its fields. Every rank must give the same
+values, else the call fails and names the option. Two kinds are marked: of *rank 0's*, only rank 0's
+value counts; *each rank's* affect only the time or memory of that rank. An interface refuses
+options that it does not [serve](#which-interface-serves-which-option).
+
+<!-- Generated from src/core/option_table.cpp and src/policy/door_rules.cpp; a test compares. -->
+
+## Of a file
+
+)";
   return text + rows_of(kFileTable) + "\n## Of a field\n\n" + rows_of(kFieldTable) +
          "\n## Of a codec\n\nSettings that only the field's codec reads (`codecs.md`). `id=NUMBER` "
          "is any filter plug-in.\n\n" +

@@ -320,7 +320,7 @@ TEST_P(GatheredFailures, StoredFiltersThatNoCandidateMakes) {
   }
   Program program(scratch(), mode(), true);
   program.put_all(program.define("/u", {40}, "chunk=2x8,codec=auto"), 2);
-  expect_failed(program.failing_step(), Code::invalid_argument, "none of the candidates");
+  expect_failed(program.failing_step(), Code::invalid_argument, "no candidate with the filters");
   const auto field = program.define("/u", {40}, "chunk=2x8,codec=deflate,level=2");
   program.steps[field] = steps;
   for (std::uint64_t step = 2; step < 5; ++step) {

@@ -452,6 +452,7 @@ FILES = {
     "docs/hdf5.md": lambda folder: (
         simulation("hdf5", folder), write_plotfile(folder / "plt00100.h5", "equal")),
     "docs/netcdf.md": lambda folder: grids(folder / "run.h5", temp=(8, 16, 32)),
+    "docs/options.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/pnetcdf.md": lambda folder: simulation("pnetcdf", folder),
     "docs/read.md": lambda folder: (
         grids(folder / "small.h5", density=(8, 16, 32), u=(100, 64)),

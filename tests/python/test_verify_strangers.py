@@ -45,6 +45,7 @@ def verified(original, copy, code, *more, ranks=1):
     return re.sub(r"\s+", " ", done.stdout + done.stderr)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("never", [False, True])
 @pytest.mark.parametrize("chunk", [None, 5])

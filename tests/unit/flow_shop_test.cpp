@@ -101,10 +101,10 @@ TEST(FlowShopCheck, RefusesAPlanThatIsNone) {
     EXPECT_NE(status.message().find(says), std::string::npos) << status.message();
   };
   refused([](FlowShopPlan& plan) { plan.encode_start_s[0] = 0.5; }, "before its encode");
-  refused([](FlowShopPlan& plan) { plan.encode_start_s[2] = 0.5; }, "collides");
+  refused([](FlowShopPlan& plan) { plan.encode_start_s[2] = 0.5; }, "overlaps");
   refused([](FlowShopPlan& plan) { plan.encode_start_s[1] = 3.5; }, "obstacle 0");
-  refused([](FlowShopPlan& plan) { plan.write_start_s[1] = 6.5; }, "collides");
-  refused([](FlowShopPlan& plan) { plan.write_start_s[2] = 4.5; }, "collides");
+  refused([](FlowShopPlan& plan) { plan.write_start_s[1] = 6.5; }, "overlaps");
+  refused([](FlowShopPlan& plan) { plan.write_start_s[2] = 4.5; }, "overlaps");
   refused([](FlowShopPlan& plan) { plan.makespan_s = 11; }, "makespan");
   refused([](FlowShopPlan& plan) { plan.encode_order = {0, 1, 2, 3}; }, "encode order");
   refused([](FlowShopPlan& plan) { plan.write_order = {0, 2, 1, 1}; }, "write order");

@@ -140,12 +140,12 @@ TEST_F(TrzFilter, SaysWhatItCannotServe) {
     EXPECT_THAT(refusal(H5T_STD_I16BE, exact, flags), HasSubstr("byte order"));
     EXPECT_EQ(refusal(H5T_STD_I8BE, exact, flags), "");  // One byte has no order.
     EXPECT_THAT(refusal(H5T_NATIVE_LDOUBLE, exact, flags),
-                HasSubstr("IEEE floating-point numbers of 32 or 64 bits"));
+                HasSubstr("expected IEEE numbers of 32 or 64 bits"));
     EXPECT_THAT(refusal(other_float.get(), exact, flags),
-                HasSubstr("IEEE floating-point numbers of 32 or 64 bits"));
+                HasSubstr("expected IEEE numbers of 32 or 64 bits"));
     EXPECT_THAT(refusal(H5T_NATIVE_INT, trz::client_words(pointwise), flags), HasSubstr("pw_rel"));
     EXPECT_THAT(refusal(H5T_NATIVE_FLOAT, {7}, flags), HasSubstr("word 0 is 7"));
-    EXPECT_THAT(refusal(H5T_NATIVE_FLOAT, {1, 0, 0}, flags), HasSubstr("too few"));
+    EXPECT_THAT(refusal(H5T_NATIVE_FLOAT, {1, 0, 0}, flags), HasSubstr("end too early"));
   }
 }
 
