@@ -47,7 +47,7 @@ def fill_among(attrs: Any) -> Any:
     """
     if not hasattr(attrs, "get"):
         return None
-    for name in ("_FillValue", "missing_value"):
+    for name in ("tailrace_fill_value", "_FillValue", "missing_value"):
         found = attrs.get(name)
         if found is not None and np.ndim(found) == 0 and np.asarray(found).dtype.kind in "fiu":
             return found

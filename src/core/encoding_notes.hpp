@@ -32,6 +32,8 @@ inline constexpr const char* kLossesAttribute = "tailrace_losses";
 /// (field/box_codec.hpp).
 inline constexpr const char* kComponentBoundsAttribute = "tailrace_component_bounds";
 inline constexpr const char* kComponentRunsAttribute = "tailrace_component_runs";
+/// Fill value that a lossy encoding stored exactly, although the dataset declares none or another.
+inline constexpr const char* kFillValueAttribute = "tailrace_fill_value";
 inline constexpr const char* kVersionAttribute = "tailrace_version";
 
 /// Mode of the bound, or codec name, when the loss of the values is unknown. Marks datasets for
@@ -44,7 +46,7 @@ inline constexpr const char* kUnknownWord = "unknown";
 inline constexpr std::array kEncodingNoteNames = {
     kCodecAttribute,           kCodecVersionAttribute,  kBoundModeAttribute, kBoundAskedAttribute,
     kAbsoluteBoundAttribute,   kMaxErrorAttributeName,  kGuardAttribute,     kLossesAttribute,
-    kComponentBoundsAttribute, kComponentRunsAttribute, kVersionAttribute};
+    kComponentBoundsAttribute, kComponentRunsAttribute, kFillValueAttribute, kVersionAttribute};
 
 /// Return true for attributes that Tailrace writes: the names above, and others with the same
 /// prefix (the file's note, covered cells, the progress of a concatenation).

@@ -257,9 +257,10 @@ class CatalogVisitor final : public Hdf5Visitor {
     }
     node.kind = Hdf5Node::Kind::field;
     described.coordinate = scale;
-    for (const char* name : {"_FillValue", "missing_value"}) {
+    for (const char* name : {kFillValueAttribute, "_FillValue", "missing_value"}) {
       if (described.missing_value || !has_attributes) break;
       described.missing_value = fill_attribute(dataset, name, *described.dtype);
+      described.fill_noted = described.missing_value && name == kFillValueAttribute;
     }
     if (!described.missing_value) described.missing_value = hdf5_fill(described);
   }

@@ -63,6 +63,9 @@ struct FieldDefinition {
   /// first dimension of the shape, and of a requested chunk shape, is time. An entry with fewer
   /// steps is the dataset's last.
   std::uint64_t steps_per_entry = 1;
+  /// True if a note of a lossy encoding records options.fill_value, since nothing else in the
+  /// dataset states it.
+  bool notes_fill = false;
   bool gathers_steps() const { return steps_per_entry > 1; }
   /// True if the last dimension counts the bytes of an element of `like`'s type.
   bool holds_bytes() const { return like != nullptr && like->bytes_axis; }

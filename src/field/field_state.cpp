@@ -271,8 +271,8 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry] =
-      definition;
+               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry,
+               notes_fill] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -363,8 +363,8 @@ std::string form_text(const StoredDataset& like) {
 
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry] =
-      definition;
+               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry,
+               notes_fill] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
@@ -387,6 +387,7 @@ std::string definition_text(const FieldDefinition& definition) {
   if (like != nullptr) text += ", " + form_text(*like);
   if (in_header) text += ", stored in its header";
   if (words_of_source) text += ", with its source's notes on the encoding";
+  if (notes_fill) text += ", with a note on its fill value";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
   if (covered != nullptr) {
     text += ", covered cells of checksum " + std::to_string(covered->checksum());

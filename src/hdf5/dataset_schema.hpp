@@ -102,7 +102,10 @@ struct StoredDataset {
   /// shape counts the bytes of an element. type, type_text and fill_value still describe the
   /// elements.
   bool bytes_axis = false;
-  std::optional<double> missing_value;  ///< _FillValue or missing_value, else a fill that is not 0.
+  /// The fill value that a lossy encoding recorded, _FillValue or missing_value, else a fill that
+  /// is not 0.
+  std::optional<double> missing_value;
+  bool fill_noted = false;  ///< missing_value is from the record of an encoding.
   bool named_type = false;              ///< The type is a named datatype of the file.
   std::string type_path;                ///< Path of that datatype; empty: no link leads to it.
   CreationTimes times;                  ///< Set for all datasets, like own_attribute_form.

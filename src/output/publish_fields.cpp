@@ -249,6 +249,9 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
     attributes.push_back({note.name, text != nullptr ? text_value(*text)
                                                      : number_value(std::get<double>(note.value))});
   }
+  if (definition.notes_fill && definition.options.fill_value && resolved.codec->lossy()) {
+    attributes.push_back({kFillValueAttribute, number_value(*definition.options.fill_value)});
+  }
   return attributes;
 }
 

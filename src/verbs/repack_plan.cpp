@@ -532,6 +532,8 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   for (const KeyValue& entry : own) {
     TAILRACE_TRY(apply_field_option(entry, options).within("field \"" + field.path + "\""));
   }
+  definition.notes_fill = options.fill_value.has_value() &&
+                          (field.fill_noted || options.fill_value != field.missing_value);
   if (!is_floating(*field.dtype) && !options.bound.lossless()) {
     return Status(
         Code::invalid_argument,

@@ -537,6 +537,37 @@ def test_an_undeclared_fill_value_is_refused(tmp_path):
         assert "-1e+10 occurs 24000 times" in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_fill_value_that_the_user_declares_is_recorded(ranks, tmp_path):
+    """verify, another repack and the Python package leave it out like one of the file's own."""
+    values, again = smooth((40, 50, 60)), tmp_path / "again.h5"
+    values[:, :10] = -1e10
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["u"], file["v"] = values, smooth((40, 50, 60))
+    asked = ["--bound", "rel=1e-3", "--codec", "trz", "--field", "u:fill=-1e10"]
+    tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", *asked, ranks=ranks)
+
+    def check(copy, psnr):
+        tailrace("verify", tmp_path / "in.h5", copy, "--json", tmp_path / "v.json", ranks=ranks)
+        fields = {field["path"]: field for field in
+                  json.loads((tmp_path / "v.json").read_text())["fields"]}
+        assert psnr < fields["/u"]["psnr"] < 100 and not fields["/u"]["doubtful"], fields["/u"]
+        with h5py.File(copy) as file:
+            assert "tailrace_fill_value" not in file["v"].attrs
+            return file["u"].attrs.get("tailrace_fill_value")
+
+    assert check(tmp_path / "out.h5", 50) == -1e10
+    # Later copies need no --field: exact ones, copied chunks, and another loss.
+    for way in (["--codec", "deflate"], ["--publish=as-stored"],
+                ["--bound", "abs=0.01", "--codec", "trz"]):
+        tailrace("repack", tmp_path / "out.h5", "-o", again, "--force", *way, ranks=ranks)
+        assert check(again, 30) == -1e10, way
+    tailrace("repack", tmp_path / "in.h5", "-o", again, "--force", "--codec", "deflate", "--field",
+             "u:fill=-1e10", ranks=ranks)
+    with h5py.File(again) as file:
+        assert "tailrace_fill_value" not in file["u"].attrs, "an exact copy needs no record"
+
+
 def test_verify_doubts_a_bound_that_an_undeclared_fill_value_widens(tmp_path):
     values = smooth((40, 50, 60))
     values[:, :10] = -1e10
