@@ -239,7 +239,7 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
                                 first_names_text(constant, kMostNamed)));
   }
   for (const auto& [total, names] : again) {
-    lines.push_back(fmt::format("already lossy in the input, so the errors add up {}: {}", total,
+    lines.push_back(fmt::format("already lossy in the input, so the errors add up, {}: {}", total,
                                 first_names_text(names, kMostNamed)));
   }
   return lines;

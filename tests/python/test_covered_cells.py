@@ -176,9 +176,10 @@ def test_beside_the_program(ranks, front, tmp_path):
 @FRONTS
 @pytest.mark.parametrize("kind, options, remark", [
     # Each level is closed before the next one exists.
-    ("equal", "", "because the boxes of the next finer level are missing"),
+    ("equal", "", "because the boxes of the next finer level are missing or duplicated"),
     # The coarsest level is written before the next one exists, because memory is short.
-    ("nested", "memory=2MiB,codec=trz", "because the boxes of the next finer level are missing"),
+    ("nested", "memory=2MiB,codec=trz",
+     "because the boxes of the next finer level are missing or duplicated"),
     ("unsaid", "", "because the boxes do not fit the data")])
 def test_what_is_written_before_the_finer_boxes_are_known_is_kept(kind, options, remark, front,
                                                                   tmp_path):

@@ -82,7 +82,7 @@ def test_circles_of_links_end(tmp_path):
     info = bounded("info", source)
     assert 'hard link "/a/b/up" leads back to group "/a"' in info.stderr
     assert [field["path"] for field in numbers("info", source)["fields"]] == ["/a/b/x"]
-    assert "is complete and undamaged" in bounded("recover", source).stdout
+    assert "complete and undamaged" in " ".join(bounded("recover", source).stdout.split())
     packed = bounded("repack", source, "-o", target)
     for link, group in (("/a/b/up", "/a"), ("/a/b/top", "/"), ("/a/b/self", "/a/b")):
         assert f'hard link "{link}" leads back to group "{group}"' in packed.stderr
@@ -115,10 +115,10 @@ def test_groups_without_end(tmp_path):
     target = tmp_path / "out.h5"
     for words in (["info", source], ["repack", source, "-o", target], ["verify", source, source],
                   ["concat", source, twin(source), "-o", target]):
-        limit = "4096 are read" if words[0] == "concat" else "nested more than 256 deep"
+        limit = "limit is 4096" if words[0] == "concat" else "nested more than 256 levels deep"
         assert limit in bounded(*words, codes=(2,)).stderr, words
         assert not target.exists()
-    assert "4096 are read" in " ".join(bounded("recover", source).stdout.split())
+    assert "limit is 4096" in " ".join(bounded("recover", source).stdout.split())
 
 
 def test_groups_at_the_limit(tmp_path):
@@ -133,7 +133,7 @@ def test_paths_without_end(tmp_path):
     source = tmp_path / "long.h5"
     with h5py.File(source, "w") as file:
         file["a" * 3000 + "/" + "b" * 3000] = np.arange(4.0)
-    assert "4096 are read" in bounded("info", source, codes=(2,)).stderr
+    assert "limit is 4096" in bounded("info", source, codes=(2,)).stderr
 
 
 SPARSE = {
@@ -159,7 +159,7 @@ def test_sparse_datasets(tmp_path, kind, libver):
     field = next(f for f in numbers("info", source)["fields"] if f["path"] == "/x")
     assert field["n_chunks"] == len(written)
     bounded("info", source)
-    assert "is complete and undamaged" in bounded("recover", source).stdout
+    assert "complete and undamaged" in " ".join(bounded("recover", source).stdout.split())
     for words in (["repack", source, "-o", target], ["verify", source, source],
                   ["concat", source, twin(source), "-o", target]):
         done = bounded(*words, codes=(2,))

@@ -230,7 +230,7 @@ def test_fill_values_and_edges(tmp_path):
     ("data=np.array([b'ab'] * 9), chunks=(3,)", "neither an integer nor"),
     ("data=u.astype('i4'), opts=cd_values(pw_rel=0.1)", "pw_rel"),
     ("data=u, opts=(9, 0, 0, 0)", "word 0 is 9"),
-    ("data=u, opts=(1, 0)", "too few"),
+    ("data=u, opts=(1, 0)", "end too early"),
 ])
 def test_refusals_are_told_in_words(keywords, why, tmp_path):
     done = python(f"""
