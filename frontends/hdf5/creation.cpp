@@ -19,8 +19,6 @@
 namespace tailrace::hdf5_programs {
 namespace {
 
-using Definition = DatasetArray::Definition;
-
 /// Reason for datasets with values in external files, which each rank's HDF5 writes.
 constexpr const char* kOutsideOfFile = "external, by each rank";
 
@@ -39,14 +37,14 @@ std::optional<DType> number_of(hid_t type) {
 }
 
 /// Read the fill value, as the file will have it; zeros if undefined.
-bool read_fill(hid_t list, hid_t type, Definition& definition) {
+bool read_fill(hid_t list, hid_t type, NewDataset& definition) {
   H5D_fill_value_t kind = H5D_FILL_VALUE_UNDEFINED;
   if (H5Pfill_value_defined(list, &kind) < 0) return false;
   definition.fill_given = kind == H5D_FILL_VALUE_USER_DEFINED;
   return !definition.fill_given || H5Pget_fill_value(list, type, definition.fill.data()) >= 0;
 }
 
-bool read_layout(hid_t list, Definition& definition) {
+bool read_layout(hid_t list, NewDataset& definition) {
   const H5D_layout_t layout = H5Pget_layout(list);
   definition.own_filters = H5Pget_nfilters(list) > 0;
   if (layout == H5D_CHUNKED) {
@@ -69,7 +67,7 @@ bool read_layout(hid_t list, Definition& definition) {
 }
 
 /// Read the top-level members of a compound.
-bool read_members(hid_t type, std::vector<DatasetArray::Member>& members) {
+bool read_members(hid_t type, std::vector<CompoundMember>& members) {
   const int n_members = H5Tget_class(type) == H5T_COMPOUND ? H5Tget_nmembers(type) : 0;
   for (int i = 0; i < n_members; ++i) {
     const auto index = static_cast<unsigned>(i);
@@ -99,7 +97,7 @@ Result<SharedList> asked_list(Session& session, const CreateCall& call) {
 }
 
 /// Read the arguments of a call. @returns false if they are wrong or unsupported: HDF5 reports why
-bool read_call(const CreateCall& call, hid_t list, Definition& definition) {
+bool read_call(const CreateCall& call, hid_t list, NewDataset& definition) {
   definition.path = path_of_new(call.location, call.name);
   definition.element_bytes = H5Tget_size(call.type);
   if (definition.element_bytes == 0) return false;
@@ -130,13 +128,13 @@ bool read_call(const CreateCall& call, hid_t list, Definition& definition) {
 }
 
 /// True if the dataset needs chunks but has none: its extents can grow, so HDF5 refuses it.
-bool lacks_chunks(const Definition& definition) {
+bool lacks_chunks(const NewDataset& definition) {
   return definition.chunk_shape.empty() && definition.only_by_root.empty() &&
          definition.shape != definition.max_shape && !definition.shape.empty();
 }
 
 /// Copy the program's list `asked` and apply `plan`.
-Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::Plan& plan) {
+Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetPlan& plan) {
   Hdf5Id list(H5Pcopy(asked));
   if (!list.valid())
     return hdf5_failure(Code::invalid_argument,
@@ -172,7 +170,7 @@ Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetArray::P
 }
 
 Result<SharedList> creation_list_of(Session& session, const SharedList& asked,
-                                    const DatasetArray::Plan& plan) {
+                                    const DatasetPlan& plan) {
   const bool known = asked == session.standard_list && !plan.in_chunks;
   SharedList& kept =
       plan.placed_at_once ? session.standard_list_placed : session.standard_list_of_root;
@@ -201,7 +199,7 @@ std::uint64_t place_of_values(hid_t dataset) {
 
 /// Register the new dataset with the session. @returns the reason why it cannot be stored
 Status enter_new(Session& session, const CreateCall& call, const SharedList& asked,
-                 const Definition& definition, const DatasetArray::Plan& plan, hid_t created) {
+                 const NewDataset& definition, const DatasetPlan& plan, hid_t created) {
   const Hdf5Scope scope;
   if (plan.in_chunks && !plan.keep_filters) {
     TAILRACE_TRY(check_stored_filters(created, plan.form.filters));
@@ -267,8 +265,8 @@ Status visit_datasets(hid_t object, CopyVisit& visit) {
 }  // namespace
 
 hid_t create_dataset(Session& session, const CreateCall& call) {
-  Definition definition;
-  Result<DatasetArray::Plan> plan = DatasetArray::Plan();
+  NewDataset definition;
+  Result<DatasetPlan> plan = DatasetPlan();
   SharedList asked;
   SharedList list;
   bool understood = false;
@@ -358,7 +356,7 @@ Status enter_copies(Session*& session, hid_t location, const char* name) {
   CopyVisit visit{session, path_of_object(copy.get()), {}};
   TAILRACE_TRY(visit_datasets(copy.get(), visit));
   for (const auto& [path, address] : visit.found) {
-    session->array->add_existing(path, address, DatasetArray::Origin::copied);
+    session->array->add_existing(path, address, DatasetOrigin::copied);
   }
   return Status();
 }
@@ -381,7 +379,7 @@ Status enter_datasets(Session& session) {
     while (!reader.at_end()) {
       const std::string path = reader.take_text();
       const auto address = reader.take<std::uint64_t>();
-      array.add_existing(path, address, DatasetArray::Origin::opened);
+      array.add_existing(path, address, DatasetOrigin::opened);
     }
     return Status();
   }));

@@ -660,13 +660,6 @@ bool ArrayFile::continue_lossy(std::size_t v) {
 // A rank may read independently at any time, so it opens a reader of its own for the last flush.
 // Collective reads (get_all, a file opened for reading) share one reader.
 
-namespace {
-
-/// Convert a slab to a box of its dense array.
-Box box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
-
-}  // namespace
-
 /// Close all readers before a commit. HDF5 returns a file that the process has open already, with
 /// its cached metadata, to anyone who opens it again. So no handle used for later reads may stay
 /// open over a commit. Collective.
@@ -807,7 +800,7 @@ Result<std::vector<std::string>> ArrayFile::get_texts(std::size_t v, const Slab&
 void ArrayFile::place_texts(const Slab& from, const std::vector<std::string>& texts, const Slab& to,
                             std::vector<std::string>& target) {
   std::size_t i = 0;
-  for_each_position(box_of(from), [&](const Shape& at) {
+  for_each_position(from.dense_box(), [&](const Shape& at) {
     const std::string& text = texts[i++];
     std::uint64_t index = 0;
     for (std::size_t d = 0; d < at.size(); ++d) {

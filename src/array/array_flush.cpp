@@ -26,6 +26,7 @@
 #include <map>
 #include <utility>
 
+#include "array/staged_parts.hpp"
 #include "core/byte_order.hpp"
 #include "core/byte_stream.hpp"
 #include "core/fill_values.hpp"
@@ -705,25 +706,15 @@ void ArrayEngine::take_moves(ArrayFlush& flush) {
 /// order them.
 Bytes ArrayFile::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
-  const auto add = [&](std::size_t v, std::uint64_t epoch, const Slab& slab) {
-    writer.add(static_cast<std::uint64_t>(v));
-    writer.add(epoch);
-    writer.add(slab);
-  };
   for (const std::size_t v : flush.variables) {
     const ArrayVariable& variable = variables_[v];
     for (const StagedTexts& staged : variable.texts) {
-      add(v, staged.epoch, staged.slab);
+      writer.add(static_cast<std::uint64_t>(v));
+      writer.add(staged.epoch);
+      writer.add(staged.slab);
       for (const std::string& text : staged.texts) writer.add_text(text);
     }
-    if (!goes_to_root(flush, v)) continue;
-    const StagingLog& log = variable.log;
-    for (std::size_t e = 0; e < log.n_entries(); ++e) {
-      log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* values) {
-        add(v, epoch, slab);
-        writer.add_bytes({values, slab.n_elements() * log.element_bytes()});
-      });
-    }
+    if (goes_to_root(flush, v)) pack_log(v, variable.log, writer);
   }
   return writer.take();
 }

@@ -482,8 +482,8 @@ void PatchedChunks::add_scattered(ByteWriter& writer, const OwnPart& own) const 
 
 void PatchedChunks::add_part(ByteWriter& writer, std::size_t entry, const SlabPart& part) const {
   const std::vector<StagedRun> runs = runs_of(entry, part);
-  const Box within{part.first, part.slab.count};
-  const Box whole{Shape(part.slab.rank(), 0), log_->slab(entry).count};
+  const Box within = part.box();
+  const Box whole = log_->slab(entry).dense_box();
   writer.add(PieceKind::part);
   writer.add(part.slab);
   writer.add(static_cast<std::uint64_t>(runs.size()));
@@ -573,10 +573,9 @@ Status PatchedChunks::copy_staged(std::uint64_t chunk_index, StagingLog& to) con
     }
     const Slab slab = log_->slab(link.entry);
     const SlabPart& part = own.part;
-    const Box within{part.first, part.slab.count};
+    const Box within = part.box();
     std::vector<std::byte> values(within.n_elements() * element);
-    copy_box(within, {Shape(slab.rank(), 0), slab.count}, log_->values(link.entry), within,
-             values.data(), element);
+    copy_box(within, slab.dense_box(), log_->values(link.entry), within, values.data(), element);
     const std::vector<StagedRun> runs = runs_of(link.entry, part);
     if (runs.size() == 1) {
       TAILRACE_TRY(to.put(part.slab, values, runs.front().epoch));

@@ -1,107 +1,43 @@
-// The datasets of a program's HDF5 file: how new and existing ones are stored, and their staging.
-// dataset_array_flush.cpp has the flushes, dataset_array_read.cpp the reads.
+// The datasets of a program's HDF5 file: opening, adding and staging; reading; the order of puts
+// between ranks; the stages of a flush.
 
 #include "array/dataset_array.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <functional>
 #include <utility>
 
-#include "codec/registry.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
-#include "describe/input_bytes.hpp"
-#include "exec/comm_factory.hpp"
-#include "exec/encode_lane.hpp"
-#include "field/box_codec.hpp"
-#include "field/region_codec.hpp"
+#include "core/fill_values.hpp"
+#include "field/covered_values.hpp"
 #include "hdf5/live_datasets.hpp"
-#include "hdf5/stored_codec.hpp"
-#include "layout/layout.hpp"
 #include "output/publish_fields.hpp"
-#include "policy/door_rules.hpp"
-#include "policy/storage_decision.hpp"
 
 namespace tailrace {
 
 namespace {
 
-/// Upper bound of the memory for merging (PatchedChunks::extra_bytes) and encoding a chunk. Some
-/// codecs need less.
-std::uint64_t most_memory_bytes(const FieldState& field) {
-  FieldPlan plan;
-  plan.dtype = field.definition.dtype;
-  plan.grid = ChunkGrid{field.definition.shape, field.resolved.chunk_shape};
-  plan.codec = field.resolved.codec.get();
-  plan.verify = field.definition.options.verify == Verify::on;
-  const std::uint64_t raw = plan.chunk_bytes();
-  const std::uint64_t patched = 2 * raw + plan.codec->encoded_bytes_max(raw);
-  return encode_memory_bytes(plan) + patched + n_elements(plan.grid.chunk_shape) / 8 + 8;
-}
-
-/// Memory for encoding a chunk in several ways (ChunkEdit).
-std::uint64_t trial_memory_bytes(const FieldState& field) {
-  const std::uint64_t raw = field.chunk_bytes();
-  return most_memory_bytes(field) + 2 * raw + field.resolved.codec->encoded_bytes_max(raw);
-}
-
-/// Type by which codecs handle elements that are not native numbers.
-DType dtype_of_bytes(std::size_t element_bytes) {
-  switch (element_bytes) {
-    case 1: return DType::u8;
-    case 2: return DType::u16;
-    case 4: return DType::u32;
-    default: return DType::u64;
-  }
-}
-
-double fill_number(DType dtype, const std::vector<std::byte>& element) {
-  return element_number(dtype == DType::f32 ? ModelType::f32 : ModelType::f64, element);
-}
-
-/// Length of a plotfile's chunks; 0 if they do not follow its boxes.
-std::uint64_t chunks_by_boxes(const DatasetArray::Definition& definition,
-                              const FieldOptions& options, bool bounded) {
-  const bool given = !definition.chunk_shape.empty() || options.chunk_shape;
-  if (definition.boxes == nullptr || given) return 0;
-  return box_chunk_length(*definition.boxes, definition.element_bytes, options, bounded);
-}
-
-/// Mark the dimensions that may change: all of a dataset that the program has chunked, since it may
-/// also cut it.
-std::vector<bool> growing_of(const Shape& shape, bool chunked) {
-  return std::vector<bool>(shape.size(), chunked);
-}
-
-/// Restrict a field's growing dimensions to those that the dataset's limits allow to grow.
-FieldDefinition with_limits(FieldDefinition field, const Shape& max_shape) {
-  field.extendable = false;
-  field.more_unlimited = 0;
-  for (std::size_t d = 0; d < max_shape.size(); ++d) {
-    if (max_shape[d] <= field.shape[d]) continue;
-    if (d == 0) field.extendable = true;
-    if (d > 0) field.more_unlimited |= std::uint64_t{1} << d;
-  }
-  return field;
-}
-
-bool any_of(const std::vector<bool>& flags) {
-  return std::find(flags.begin(), flags.end(), true) != flags.end();
-}
+/// An epoch consists of two numbers. The upper bits count collective calls since the last flush.
+/// The lower bits are a time in units of 256 ns, which lasts 13 days. Neither overflows in a long
+/// job. After half of the calls, settle() flushes everything. Each call at which ranks meet
+/// restarts the time for later puts, at a quarter of its range, for nodes whose clocks are behind.
+constexpr unsigned kTimeBits = 42;
+constexpr std::uint64_t kMostTime = (std::uint64_t{1} << kTimeBits) - 1;
+constexpr std::uint64_t kMostCalls = (std::uint64_t{1} << (64 - kTimeBits)) - 1;
 
 }  // namespace
-
-Box DatasetArray::box_of(const SlabPart& part) { return {part.first, part.slab.count}; }
-Box DatasetArray::box_of(const Slab& slab) { return {Shape(slab.rank(), 0), slab.count}; }
 
 // --- the file
 
 DatasetArray::~DatasetArray() {
-  drop_readers();
+  flushed_file_.drop();
   if (closed_) return;
   drop_flight();
   comm_->abandon();
-  private_file_.reset();
+  metadata_.close_private();
   output_.abandon();
 }
 
@@ -124,564 +60,109 @@ Result<std::unique_ptr<DatasetArray>> DatasetArray::open(std::unique_ptr<Comm> c
 Status DatasetArray::start(bool create) {
   TAILRACE_TRY(agree_on_options());
   writable_ = true;
-  opened_ = !create;
   // The rank with the least memory decides how datasets are stored.
   const std::uint64_t own_bytes = options_.file.memory_bytes;
   std::uint64_t most[] = {time_now(), ~own_bytes, ~(own_bytes - memory_.cap_bytes())};
   comm_->allreduce(std::span(most), Reduction::max);
   begin_time(most[0]);
-  least_memory_bytes_ = ~most[1];
-  least_room_bytes_ = ~most[2];
+  least_memory_ = {~most[1], ~most[2]};
+  std::vector<std::string> sharing;
   if (create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
   } else {
-    if (comm_->is_root()) preserve_at_root();
-    TAILRACE_TRY(open_output(sharing_));
-    share_sharing();
-    if (comm_->is_root()) {
-      const Result<std::uint64_t> n_bytes = output_.storage().file_bytes();
-      opened_bytes_ = n_bytes.ok() ? *n_bytes : UINT64_MAX;
-    }
+    if (comm_->is_root()) metadata_.preserve_at_root(options_.file);
+    TAILRACE_TRY(open_output(sharing));
   }
-  return comm_->agree(comm_->is_root() ? Status()
-                                       : local_part([&] { return start_private(create); }));
+  return metadata_.start(options_.file, create, std::move(sharing));
 }
 
-/// Install a storage that preserves what rank 0 overwrites of an opened file. The other ranks must
-/// continue to see the old bytes: their HDF5 does not know the chunks that flushes insert.
-void DatasetArray::preserve_at_root() {
-  const auto open = options_.file.open_storage;
-  const bool direct_io = options_.file.direct_io;
-  options_.file.open_storage = [this, open, direct_io](
-                                   const std::string& path,
-                                   bool create) -> Result<std::unique_ptr<Storage>> {
-    Result<std::unique_ptr<Storage>> storage =
-        open ? open(path, create) : open_posix_storage(path, create, direct_io);
-    if (!storage.ok()) return storage;
-    auto preserving = std::make_unique<PreservingStorage>(std::move(*storage));
-    preserving_ = preserving.get();
-    return std::unique_ptr<Storage>(std::move(preserving));
-  };
-}
+// --- datasets
 
-/// Broadcast which datasets share chunks. Collective: one broadcast.
-void DatasetArray::share_sharing() {
-  ByteWriter writer;
-  for (const std::string& path : sharing_) writer.add_text(path);
-  Bytes bytes = writer.take();
-  comm_->broadcast(bytes, 0);
-  sharing_.clear();
-  for (ByteReader reader(bytes); !reader.at_end();) sharing_.push_back(reader.take_text());
-}
-
-/// Broadcast the bytes that rank 0 preserved. Collective: one broadcast, if the file was opened.
-void DatasetArray::share_preserved() {
-  if (!opened_) return;
-  ByteWriter writer;
-  const DirtyBytes preserved = std::exchange(preserved_, {});
-  for (const auto& [address, segment] : preserved.segments()) {
-    writer.add(address);
-    writer.add(static_cast<std::uint64_t>(segment.bytes.size()));
-    writer.add_bytes(segment.bytes);
-  }
-  Bytes bytes = writer.take();
-  comm_->broadcast(bytes, 0);
-  if (comm_->is_root()) return;
-  ByteReader reader(bytes);
-  while (!reader.at_end()) {
-    const auto address = reader.take<std::uint64_t>();
-    private_storage_->preserve(address, reader.take_bytes(reader.take<std::uint64_t>()));
-  }
-}
-
-/// Create or open the file in which this rank repeats rank 0's metadata changes.
-Status DatasetArray::start_private(bool create) {
-  const Hdf5File::Allocate allocate = [this](std::uint64_t n_bytes) {
-    return std::exchange(private_end_, private_end_ + n_bytes);
-  };
-  Hdf5File::Settings settings = metadata_settings(options_.file);
-  settings.journal = false;
-  if (create) {
-    private_storage_ = make_private_storage(output_.temporary_path());
-    TAILRACE_TAKE(private_file_, Hdf5File::create(*private_storage_, allocate, settings));
-    return Status();
-  }
-  TAILRACE_TAKE(private_storage_, open_private_storage(output_.path()));
-  std::uint64_t end = 0;
-  TAILRACE_TAKE(private_file_, Hdf5File::open(*private_storage_, allocate, settings, end));
-  private_end_ = end;
-  return Status();
-}
-
-Hdf5File& DatasetArray::metadata() { return comm_->is_root() ? output_.file() : *private_file_; }
-
-// --- new datasets
-
-/// Convert a definition to policy's facts on a dataset.
-DatasetFacts DatasetArray::facts_of_new(const Definition& definition) {
-  DatasetFacts facts;
-  facts.number = definition.number;
-  facts.element_bytes = definition.element_bytes;
-  facts.shape = definition.shape;
-  facts.growing = growing_of(definition.shape, !definition.chunk_shape.empty());
-  facts.own_chunks = definition.chunk_shape;
-  facts.own_filters = definition.own_filters;
-  facts.only_hdf5 = definition.only_by_root;
-  return facts;
-}
-
-/// Determine the bounds of a plotfile's components. The header specifies the exact form; only
-/// chunks know their bounds. Component bounds cannot be met if a chunk holds several components, or
-/// if it is unknown which. Then all values are stored exactly, whatever the dataset's bound.
-Status DatasetArray::bound_components(const Definition& definition, FieldOptions& options,
-                                      Plan& plan) const {
-  const bool floating = definition.number && is_floating(*definition.number);
-  if (!definition.of_level || !floating || options_.component_bounds.empty()) return Status();
-  const BoxSeries* boxes = definition.boxes.get();
-  // A component without a readable name may match any pattern. The attribute for very many
-  // components would not fit into the header.
-  constexpr std::size_t kMostComponents = 4000;
-  const bool known = boxes != nullptr && boxes->components.size() <= kMostComponents &&
-                     std::ranges::count(boxes->components, "") == 0;
-  if (!known) boxes = nullptr;
-  std::vector<ErrorBound> bounds(known ? boxes->components.size() : 0, options.bound);
-  bool asked = !known;
-  for (const auto& [pattern, bound] : options_.component_bounds) {
-    bool matches = !known;
-    for (std::size_t c = 0; c < bounds.size(); ++c) {
-      if (!glob_matches(pattern, boxes->components[c])) continue;
-      bounds[c] = bound;
-      asked = matches = true;
-    }
-    if (matches) plan.component_globs.push_back(pattern);
-  }
-  if (!asked) return Status();
-  if (bounds.size() == 1) {
-    options.bound = bounds.front();
-    options.bound_given = true;
-    return Status();
-  }
-  const bool follows = known && chunks_by_boxes(definition, options, true) > 0;
-  TAILRACE_TRY(check_component_bounds("dataset \"" + definition.path + "\"", bounds, options));
-  options.bound = ErrorBound();
-  if (!follows) {
-    plan.remark = "stored exactly, because their components do not have separate chunks";
-    return Status();
-  }
-  if (std::ranges::all_of(bounds, &ErrorBound::lossless)) return Status();
-  if (options.codec != kYardstickCodec) options.codec_settings.clear();
-  options.codec = kYardstickCodec;
-  options.codec_given = true;
-  plan.component_bounds = std::move(bounds);
-  return Status();
-}
-
-Result<FieldDefinition> DatasetArray::define_new(const Definition& definition, Plan& plan) const {
-  const bool floating = definition.number && is_floating(*definition.number);
-  FieldDefinition field;
-  field.path = definition.path;
-  field.dtype = definition.number.value_or(dtype_of_bytes(definition.element_bytes));
-  field.shape = definition.shape;
-  const std::vector<bool> growing = growing_of(definition.shape, !definition.chunk_shape.empty());
-  for (std::size_t d = 0; d < growing.size(); ++d) {
-    if (d == 0) field.extendable = growing[0];
-    if (d > 0 && growing[d]) field.more_unlimited |= std::uint64_t{1} << d;
-  }
-  TAILRACE_TAKE(field.options,
-                options_by_glob(definition.path, definition.shape.size(), !floating, options_));
-  FieldOptions& options = field.options;
-  options.allow_holes = false;  // Elements that were never put are filled in any case.
-  TAILRACE_TRY(check_door(options, Door::hdf5).within("dataset \"" + definition.path + "\""));
-  TAILRACE_TRY(bound_components(definition, options, plan));
-  TAILRACE_TAKE(StorageDecision decision,
-                decide(facts_of_new(definition),
-                       {options, options_.file.compatibility, least_memory_bytes_}, Door::hdf5)
-                    .within("dataset \"" + definition.path + "\""));
-  plan.keep_filters = decision.keeps_filters;
-  options = std::move(decision.options);
-  if (floating && definition.fill_given)
-    options.fill_value = fill_number(field.dtype, definition.fill);
-  FieldDefinition checked = field;
-  checked.path = "/checked";  // HDF5 has accepted the name, whatever it is
-  checked.options.chunk_shape.reset();
-  checked.options.drop_covered = false;  // Only levels have covered cells to drop.
-  TAILRACE_TRY(check_definition(checked).within("dataset \"" + definition.path + "\""));
-  return field;
-}
-
-/// Determine chunks, codec and layout. If the bound needs the values' range, the exact form is used
-/// until the first flush.
-Status DatasetArray::resolve_new(FieldState& field, const Definition& definition, Plan& plan) {
-  FieldOptions& options = field.definition.options;
-  const bool late = options.bound.needs_range();
-  Shape& chunk = field.resolved.chunk_shape;
-  const std::uint64_t of_boxes =
-      chunks_by_boxes(definition, options, !plan.component_bounds.empty());
-  if (of_boxes > 0) plan.boxes = definition.boxes;
-  if (!definition.chunk_shape.empty()) {
-    chunk = definition.chunk_shape;
-  } else if (of_boxes > 0 && !options.chunk_shape) {
-    chunk = Shape{std::clamp<std::uint64_t>(of_boxes, 1, definition.shape[0])};
-  } else {
-    chunk = choose_chunks_unseen(facts_of_new(definition), options,
-                                 static_cast<std::uint64_t>(comm_->n_ranks()));
-  }
-  if (!options.bound.lossless()) {
-    // Check the regions now: flushes cover many datasets, and would detect a wrong region too late.
-    TAILRACE_TRY(check_field_regions(with_limits(field.definition, definition.max_shape),
-                                     options.guards, plan.boxes != nullptr)
-                     .within("dataset \"" + definition.path + "\""));
-  }
-  const ErrorBound asked = options.bound;
-  if (late) options.bound = ErrorBound();
-  field.resolved.absolute_bound = absolute_bound(options.bound, 0, 0);
-  field.resolved.pointwise_bound = pointwise_bound(options.bound);
-  std::vector<FieldState> fields;
-  fields.push_back(std::move(field));
-  const Status made = prepare_codecs(*comm_, fields, options_.file.plugin_path, nullptr);
-  field = std::move(fields.front());
-  if (made.ok() && plan.boxes != nullptr) {
-    TAILRACE_TRY(encode_by_boxes(*plan.boxes, {}, chunk[0],
-                                 codec_request(field.definition, field.resolved),
-                                 options_.file.plugin_path, field.resolved.codec));
-  }
-  field.definition.options.bound = asked;
-  TAILRACE_TRY(made);
-  if (field.definition.extendable && field.resolved.layout->base_from() == BaseFrom::shape) {
-    TAILRACE_TAKE(field.resolved.layout, make_layout("claimed"));
-  }
-  return Status();
-}
-
-Result<DatasetArray::Plan> DatasetArray::plan_new(const Definition& definition) {
-  Plan plan;
-  const bool own_chunks = !definition.chunk_shape.empty();
-  const std::uint64_t n_bytes = n_elements(definition.shape) * definition.element_bytes;
-  StorageRequest request;
-  request.memory_bytes = least_memory_bytes_;
-  plan.why = reason_to_leave(facts_of_new(definition), request, Door::hdf5);
-  if (!plan.why.empty()) {
-    // Other ranks' files are never committed, so space there would waste memory.
-    plan.placed_at_once = comm_->is_root() && definition.only_by_root.empty() && !own_chunks &&
-                          n_bytes > 0 && n_bytes < kChunkedBytesMin;
-    return plan;
-  }
-  plan.field = std::make_shared<FieldState>();
-  TAILRACE_TAKE(plan.field->definition, define_new(definition, plan));
-  const FieldOptions& options = plan.field->definition.options;
-  plan.in_chunks = true;
-  plan.drops_covered = options.drop_covered && definition.of_level && definition.number &&
-                       is_floating(*definition.number);
-  if (plan.keep_filters) return plan;
-  TAILRACE_TRY(resolve_new(*plan.field, definition, plan));
-  if (own_chunks && most_memory_bytes(*plan.field) > least_room_bytes_) {
-    plan = Plan();
-    plan.why = "chunks too large to encode within memory=";
-    return plan;
-  }
-  if (plan.drops_covered && trial_memory_bytes(*plan.field) > least_room_bytes_) {
-    plan.drops_covered = false;
-    plan.remark = "with all covered cells kept, because memory= is too small to drop them";
-  }
-  plan.form.kind = StoredForm::Kind::chunked;
-  plan.form.chunk_shape = plan.field->resolved.chunk_shape;
-  plan.form.filters = plan.field->resolved.codec->filters();
-  return plan;
-}
-
-std::size_t DatasetArray::add(const Definition& definition, const Plan& plan, std::uint64_t address,
-                              std::uint64_t values_at) {
-  const std::size_t added = add_existing(definition.path, address, Origin::created);
+std::size_t DatasetArray::add(const NewDataset& definition, const DatasetPlan& plan,
+                              std::uint64_t address, std::uint64_t values_at) {
+  const std::size_t added = add_existing(definition.path, address, DatasetOrigin::created);
   component_globs_.insert(plan.component_globs.begin(), plan.component_globs.end());
-  if (plan.drops_covered) {
-    live_[added].cover = std::make_unique<Cover>();
-    live_[added].cover->boxes = definition.boxes;
-    live_[added].cover->find = definition.find_cover;
+  decisions_.add(added, definition, plan);
+  if (!plan.keep_filters) {  // Else the header defines the filters.
+    variables_[added] = make_variable(memory_, definition, plan);
+    State& state = states_[added];
+    state.created = true;
+    state.shape = definition.shape;
+    state.addresses = definition.addresses;
+    state.by_value = definition.by_value || (definition.addresses && comm_->is_root());
+    if (values_at != 0) parts_.place(added, definition.shape, values_at);
   }
-  if (plan.keep_filters) {  // The header defines the filters.
-    add_members(added, definition);
-    return added;
-  }
-  variables_[added] = ArrayVariable(memory_, definition.element_bytes);
-  ArrayVariable& variable = variables_[added];
-  Live& live = live_[added];
-  live.created = true;
-  live.shape = definition.shape;
-  live.values_at = values_at;
-  if (values_at != 0) {
-    // If the values of another dataset lay here, that one has been deleted. The deletion may have
-    // gone unseen, through an unserved file in which this file is mounted.
-    const std::uint64_t n_bytes = n_elements(live.shape) * definition.element_bytes;
-    if (placed_.overlaps(values_at, n_bytes)) look_for_deleted();
-    placed_.insert(values_at, n_bytes);
-  }
-  live.addresses = definition.addresses;
-  live.by_value = definition.by_value || (definition.addresses && comm_->is_root());
-  variable.definition.path = definition.path;
-  variable.growing = growing_of(definition.shape, !definition.chunk_shape.empty());
-  variable.fill = definition.fill;
-  variable.tells_max_error = false;
-  variable.storage = ArrayStorage::by_hdf5;
-  if (!plan.in_chunks) {
-    add_members(added, definition);
-    return added;
-  }
-  variable.definition = plan.field->definition;
-  variable.resolved = std::move(plan.field->resolved);
-  variable.storage = ArrayStorage::chunked;
-  live.bound_open = variable.definition.options.bound.needs_range();
-  if (plan.boxes != nullptr) {
-    live.level = std::make_unique<Level>(Level{plan.boxes, plan.component_bounds, {}});
-    if (!plan.component_bounds.empty()) live.bound_open = true;
-  }
-  add_members(added, definition);  // Last, because it invalidates references to variables.
+  // Last, because it invalidates references to variables.
+  if (comm_->n_ranks() > 1 && definition.by_value) add_members(added, definition);
   return added;
 }
 
-/// Register the members of a compound. Ranks may put different members of the same elements, and
-/// each put must persist, so members have separate logs. Rank 0 writes these logs one after the
-/// other. If all ranks write the dataset, it combines them into complete elements (fold_members).
-void DatasetArray::add_members(std::size_t whole, const Definition& definition) {
-  if (comm_->n_ranks() == 1 || !definition.by_value) return;
-  for (const Member& member : definition.members) {
+/// Register the members of a compound, each with a number of its own.
+void DatasetArray::add_members(std::size_t whole, const NewDataset& definition) {
+  for (const CompoundMember& member : definition.members) {
     const std::size_t added = variables_.size();
-    ArrayVariable variable(memory_, member.bytes);
-    variable.definition.path = definition.path;
-    variable.growing = growing_of(definition.shape, !definition.chunk_shape.empty());
-    variable.fill.assign(member.bytes, std::byte{0});
-    variable.tells_max_error = false;
-    variable.storage = ArrayStorage::by_hdf5;
-    variables_.push_back(std::move(variable));
-    Live& live = live_.emplace_back();
-    live.created = true;
-    live.shape = definition.shape;
-    live.whole = whole;
-    live.member = member;
-    live_[whole].members.push_back(added);
+    variables_.push_back(make_variable(memory_, definition, member));
+    State& state = states_.emplace_back();
+    state.created = true;
+    state.shape = definition.shape;
+    parts_.add_member(whole, added, member);
   }
-}
-
-std::optional<std::size_t> DatasetArray::member_of(std::size_t v, const std::string& name) const {
-  for (const std::size_t m : live_[v].members) {
-    if (live_[m].member.name == name) return m;
-  }
-  return std::nullopt;
 }
 
 std::size_t DatasetArray::add_existing(const std::string& path, std::uint64_t address,
-                                       Origin origin) {
+                                       DatasetOrigin origin) {
   const std::size_t added = variables_.size();
   // Reserve first: if memory is missing, neither list may change.
-  if (live_.size() == live_.capacity()) live_.reserve(2 * added + 8);
+  if (states_.size() == states_.capacity()) states_.reserve(2 * added + 8);
   ArrayVariable variable(memory_, std::size_t{1});
   variable.definition.path = path;
   variables_.push_back(std::move(variable));
-  live_.emplace_back();
-  live_.back().address = address;
-  live_.back().origin = origin;
-  if (origin == Origin::opened) live_.back().file_address = address;
+  State& state = states_.emplace_back();
+  state.origin = origin;
+  if (origin == DatasetOrigin::opened) state.file_address = address;
   // The values may be addresses that only rank 0 has written; adopt() finds out from the header.
-  live_.back().addresses =
-      origin == Origin::copied &&
-      std::ranges::any_of(live_, [](const Live& live) { return live.created && live.addresses; });
-  const auto [at, fresh] = by_address_.try_emplace(address, added);
-  if (!fresh) live_[std::exchange(at->second, added)].dead = true;
+  state.addresses =
+      origin == DatasetOrigin::copied && std::ranges::any_of(states_, [](const State& other) {
+        return other.created && other.addresses;
+      });
+  lifetimes_.add(added, address);
   note_change("the dataset opened or created as number " + std::to_string(added), path);
   return added;
 }
-
-void DatasetArray::begin_deletion() {
-  // Find the objects that an earlier program left counted, which needs all links to be present
-  // still.
-  if (opened_ && !std::exchange(counted_known_, true)) {
-    const Status counted = local_part([&] {
-      TAILRACE_TAKE(counted_, counted_objects(metadata().hdf5_id()));
-      return Status();
-    });
-    // Objects that this rank does not know to be counted would be lost.
-    if (!counted.ok()) lose(counted);
-  }
-  ++n_deletions_;
-  if (!counted_.empty() && !held_) {
-    const Status held = local_part([&] {
-      held_.emplace(metadata().hdf5_id(), counted_);
-      return Status();
-    });
-    if (!held.ok()) lose(held);
-  }
-  look_for_deleted();
-}
-
-void DatasetArray::end_deletion() {
-  if (--n_deletions_ > 0) return;  // The call was nested: a link's own callback.
-  if (held_) held_->release(counted_);
-  held_.reset();
-}
-
-void DatasetArray::note_count(std::uint64_t address, int change) {
-  const Status noted = local_part([&] {
-    std::uint64_t& n = counted_[address];
-    if (change > 0) ++n;
-    if (change < 0 && n > 0) --n;
-    if (n == 0) counted_.erase(address);
-    return Status();
-  });
-  if (!noted.ok()) lose(noted);
-}
-
-std::optional<std::size_t> DatasetArray::find(std::uint64_t address) const {
-  const auto found = by_address_.find(address);
-  if (found == by_address_.end()) return std::nullopt;
-  return found->second;
-}
-
-// --- existing datasets
 
 /// Adopt the storage that a dataset's header fixes. Alike on every rank, since no flush has changed
 /// it yet.
 Status DatasetArray::adopt(std::size_t v) {
   if (variables_[v].in_file()) return Status();
-  TAILRACE_TAKE(StoredDataset stored,
-                describe_dataset_at(metadata().hdf5_id(), live_[v].address).within(quoted(v)));
-  // Work on a copy: if memory is missing, the dataset stays unknown, and a later flush can retry.
-  ArrayVariable variable(memory_, static_cast<std::size_t>(stored.element_bytes));
-  variable.definition.path = variables_[v].definition.path;
-  variable.growing = growing_of(stored.shape, stored.chunked());
-  variable.tells_max_error = false;
-  variable.fill.assign(variable.log.element_bytes(), std::byte{0});
-  if (stored.fill_value.size() == variable.fill.size()) variable.fill = stored.fill_value;
+  TAILRACE_TAKE(
+      StoredDataset stored,
+      describe_dataset_at(metadata().hdf5_id(), lifetimes_.address_of(v)).within(quoted(v)));
+  State& state = states_[v];
+  // If memory is missing, the dataset stays unknown, and a later flush can retry.
+  TAILRACE_TAKE(AdoptedDataset adopted,
+                adopt_dataset(stored, variables_[v].definition.path, state.origin,
+                              options_.file.plugin_path, memory_, *comm_)
+                    .within(quoted(v)));
   Shape file_shape = stored.shape;
-  Live& live = live_[v];
-  const bool by_value = stored.by_value && !stored.foreign;
-  const bool by_ranks = by_value && has_codec_type(stored.element_bytes);
-  // Only rank 0 has space for datasets that HDF5 has copied. Rank 0 writes small datasets, as in
-  // created files, so that the latest put of any rank wins.
-  const bool opened = live.origin == Origin::opened;
-  const std::uint64_t least_bytes = comm_->n_ranks() > 1 ? kChunkedBytesMin : 1;
-  variable.storage = ArrayStorage::by_hdf5;
-  if (by_ranks && opened && stored.storage.kind == StoredForm::Kind::contiguous &&
-      stored.contiguous.encoded_bytes >= least_bytes) {
-    variable.storage = ArrayStorage::contiguous;
-    variable.address = stored.contiguous.address;
-    variable.definition.shape = stored.shape;
-  } else if (by_ranks && stored.chunked() && !stored.plain_edges) {
-    const bool created = live.origin == Origin::created;
-    TAILRACE_TRY(adopt_codec(stored, created, variable, live.refused).within(quoted(v)));
-  }
-  variables_[v] = std::move(variable);
-  live.by_value = by_value;
-  live.addresses = live.addresses && !stored.by_value;
-  live.file_shape = std::move(file_shape);
-  live.shape = std::move(stored.shape);
-  return Status();
-}
-
-/// Adopt the codec of an existing dataset.
-/// @param refused  set if the dataset has guards that new values could break; reads still work.
-Status DatasetArray::adopt_codec(const StoredDataset& stored, bool created, ArrayVariable& variable,
-                                 Status& refused) const {
-  ResolvedField& resolved = variable.resolved;
-  const bool plain = stored.dtype && stored.plain_number && !stored.swapped;
-  const auto continued = [filters = stored.storage.filters, dtype = stored.dtype,
-                          chunk = stored.storage.chunk_shape](const ValueGuards& guards) {
-    return continued_codec(filters, *dtype, chunk, guards);
-  };
-  if (plain) resolved.codec = continued({});
-  if (resolved.codec != nullptr && resolved.codec->lossy() && !stored.guards_text.empty()) {
-    const Result<Guards> guards = guards_to_continue(stored.guards_text);
-    refused = guards.status();
-    if (guards.ok()) {
-      std::unique_ptr<Codec> guarded = continued(ValueGuards(*guards, 0, 0));
-      refused =
-          tighten_stored(*guards, stored.shape, dtype_bytes(*stored.dtype), continued, guarded);
-      if (refused.ok()) {
-        resolved.stored_guards = *guards;
-        resolved.codec = std::move(guarded);
-      }
-    }
-  }
-  if (resolved.codec == nullptr) {
-    Result<std::unique_ptr<Codec>> made =
-        make_stored_codec(stored, stored.storage, options_.file.plugin_path);
-    // HDF5 omits an optional filter that it does not have.
-    if (!made.ok() && created) {
-      comm_->decide(variable.definition.path, "missing filters");
-      return Status();
-    }
-    TAILRACE_TRY(made.status());
-    resolved.codec = existing_codec(std::move(*made), 1);
-  }
-  TAILRACE_TAKE(resolved.layout, make_layout("claimed"));
-  resolved.chunk_shape = stored.storage.chunk_shape;
-  FieldDefinition& definition = variable.definition;
-  definition.dtype =
-      plain ? *stored.dtype : dtype_of_bytes(static_cast<std::size_t>(stored.element_bytes));
-  definition.shape = stored.shape;
-  definition.extendable = any_of(variable.growing);
-  if (plain && is_floating(*stored.dtype) && !stored.fill_value.empty()) {
-    definition.options.fill_value = fill_number(*stored.dtype, variable.fill);
-  }
-  variable.storage = ArrayStorage::chunked;
-  variable.places_known = created;
+  variables_[v] = std::move(adopted.variable);
+  state.by_value = adopted.by_value;
+  state.addresses = state.addresses && !stored.by_value;
+  state.refused = std::move(adopted.refused);
+  state.file_shape = std::move(file_shape);
+  state.shape = std::move(stored.shape);
   return Status();
 }
 
 Result<DatasetArray::Facts> DatasetArray::facts(std::size_t v) {
   TAILRACE_TRY(adopt(v));
-  return Facts{variables_[v].log.element_bytes(), &live_[v].shape, live_[v].by_value,
-               variables_[v].storage == ArrayStorage::by_hdf5, live_[v].addresses};
-}
-
-namespace {
-
-Shape least_of(const Shape& a, const Shape& b) {
-  Shape least = a;
-  for (std::size_t d = 0; d < least.size(); ++d) least[d] = std::min(least[d], b[d]);
-  return least;
-}
-
-/// True if a chunk still has all its elements after its dataset was cut.
-bool is_whole(const ChunkGrid& grid, std::uint64_t chunk_index, const Shape& cut_to) {
-  const Box box = grid.clipped_box(chunk_index);
-  return intersect(box, whole_box(cut_to)) == box;
-}
-
-}  // namespace
-
-/// Find the stored chunks of datasets that existed before. Collective. Cost: for each such dataset,
-/// once, two agreements and a sparse exchange.
-Status DatasetArray::load_places(const ArrayFlush& flush) {
-  for (const std::size_t v : flush.variables) {
-    ArrayVariable& variable = variables_[v];
-    if (variable.places_known || variable.storage != ArrayStorage::chunked) continue;
-    std::vector<StoredChunk> chunks;
-    Status mine;
-    if (comm_->is_root()) {
-      const Result<FlushedFile*> file = flushed_file();
-      mine = file.status();
-      if (mine.ok()) {
-        Result<std::vector<StoredChunk>> found = (*file)->chunks(listed(v));
-        mine = found.status();
-        if (found.ok()) chunks = std::move(*found);
-      }
-    }
-    TAILRACE_TRY(comm_->agree(mine.within(quoted(v))));
-    const ChunkGrid grid{live_[v].file_shape, variable.resolved.chunk_shape};
-    if (live_[v].cut_to) {
-      std::erase_if(chunks, [&](const StoredChunk& chunk) {
-        return !is_whole(grid, chunk.chunk_index, *live_[v].cut_to);
-      });
-    }
-    TAILRACE_TRY(comm_->agree(places_.load(*comm_, {v, grid, {}, variable.growing}, chunks)));
-    variable.places_known = true;
-  }
-  return Status();
+  return Facts{variables_[v].log.element_bytes(), &states_[v].shape, states_[v].by_value,
+               variables_[v].storage == ArrayStorage::by_hdf5, states_[v].addresses};
 }
 
 /// True if chunks of this opened dataset share their addresses with other chunks.
 bool DatasetArray::shares_chunks(std::size_t v) const {
-  return live_[v].origin == Origin::opened &&
-         std::ranges::find(sharing_, variables_[v].definition.path) != sharing_.end();
+  return states_[v].origin == DatasetOrigin::opened &&
+         metadata_.shares_chunks(variables_[v].definition.path);
 }
 
 bool DatasetArray::hdf5_can_cut(std::size_t v) const {
@@ -698,37 +179,24 @@ bool DatasetArray::hdf5_can_cut(std::size_t v) const {
 }
 
 Status DatasetArray::before_cut(std::size_t v, const Shape& shape) {
-  cut_parts_.clear();
-  if (variables_[v].storage != ArrayStorage::chunked) return Status();
-  const Status mine = local_part([&] {
-    const ChunkGrid grid{live_[v].shape, variables_[v].resolved.chunk_shape};
-    live_[v].cut_to = least_of(live_[v].shape, shape);
-    const Box left = whole_box(*live_[v].cut_to);
-    const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
-    Status read;
-    for_each_position(grid.touched(left), [&](const Shape& coordinates) {
-      const std::uint64_t chunk_index = grid.index_of(coordinates);
-      if (!read.ok() || is_whole(grid, chunk_index, *live_[v].cut_to)) return;
-      if (chunk_index % n_ranks != static_cast<std::uint64_t>(comm_->rank())) return;
-      CutPart part{Slab::of(intersect(grid.clipped_box(chunk_index), left)), {}};
-      part.values.resize(part.slab.n_elements() * variables_[v].log.element_bytes());
-      read = get(v, part.slab, part.values);
-      if (read.ok()) cut_parts_.push_back(std::move(part));
-    });
-    return read;
-  });
-  const Status kept = comm_->agree(mine);
-  if (!kept.ok()) undo_cut(v);
-  return kept;
+  const ArrayVariable& variable = variables_[v];
+  if (variable.storage != ArrayStorage::chunked) return Status();
+  const Status saved = comm_->agree(local_part([&] {
+    const ChunkGrid grid{states_[v].shape, variable.resolved.chunk_shape};
+    return cut_.save(*comm_, v, grid, shape, variable.log.element_bytes(),
+                     std::bind_front(&DatasetArray::get, this));
+  }));
+  if (!saved.ok()) undo_cut(v);
+  return saved;
 }
 
 Status DatasetArray::after_cut(std::size_t v) {
-  const std::vector<CutPart> parts = std::exchange(cut_parts_, {});
+  const std::vector<ExtentCut::Part> parts = cut_.take();
   if (variables_[v].storage != ArrayStorage::chunked) return Status();
   places_.forget(v);
   variables_[v].places_known = false;
   begin_write();
-  for (const CutPart& part : parts) TAILRACE_TRY(put(v, part.slab, part.values));
+  for (const ExtentCut::Part& part : parts) TAILRACE_TRY(put(v, part.slab, part.values));
   return Status();
 }
 
@@ -737,7 +205,7 @@ Status DatasetArray::after_cut(std::size_t v) {
 /// Check that values can be staged for a dataset.
 Status DatasetArray::check_put(std::size_t v) {
   TAILRACE_TRY(adopt(v));
-  if (!live_[v].refused.ok()) return note(live_[v].refused.within(quoted(v)));
+  if (!states_[v].refused.ok()) return note(states_[v].refused.within(quoted(v)));
   // HDF5 itself rewrites a chunk of unchanged length in place.
   if (variables_[v].storage != ArrayStorage::by_hdf5 || !shares_chunks(v)) return Status();
   return note(Status(Code::unsupported,
@@ -746,10 +214,10 @@ Status DatasetArray::check_put(std::size_t v) {
 }
 
 Status DatasetArray::check_growth(std::size_t v, const Shape& shape) const {
-  const Live& live = live_[v];
+  const State& state = states_[v];
   // New cells count as values, even if only fill values.
-  for (std::size_t d = 0; d < std::min(shape.size(), live.shape.size()); ++d) {
-    if (shape[d] > live.shape[d]) return live.refused.within(quoted(v));
+  for (std::size_t d = 0; d < std::min(shape.size(), state.shape.size()); ++d) {
+    if (shape[d] > state.shape[d]) return state.refused.within(quoted(v));
   }
   return Status();
 }
@@ -757,7 +225,7 @@ Status DatasetArray::check_growth(std::size_t v, const Shape& shape) const {
 Status DatasetArray::put(std::size_t v, const Slab& slab, std::span<const std::byte> values) {
   TAILRACE_TRY(check_writable());
   TAILRACE_TRY(adopt(v));
-  TAILRACE_TRY(check_slab(slab, live_[v].shape).within(quoted(v)));
+  TAILRACE_TRY(check_slab(slab, states_[v].shape).within(quoted(v)));
   if (slab.empty()) return Status();
   TAILRACE_TRY(check_put(v));
   TAILRACE_TRY(note(variables_[v].log.put(slab, values, call_epoch_).within(quoted(v))));
@@ -771,7 +239,8 @@ Status DatasetArray::put_runs(std::size_t v, const ElementRuns& runs,
   TAILRACE_TRY(check_put(v));
   if (runs.empty()) return Status();
   ArrayVariable& variable = variables_[v];
-  TAILRACE_TRY(note(variable.log.put(live_[v].shape, runs, values, call_epoch_).within(quoted(v))));
+  TAILRACE_TRY(
+      note(variable.log.put(states_[v].shape, runs, values, call_epoch_).within(quoted(v))));
   put_bytes_ += values.size();
   return Status();
 }
@@ -781,35 +250,453 @@ Status DatasetArray::set_shape(std::size_t v, const Shape& shape) {
   ArrayVariable& variable = variables_[v];
   const std::string extents = "extents " + shape_text(shape);
   const auto change = [&] {  // Called last: after an error nothing has changed.
-    if (live_[v].shape == shape) return Status();
-    for (const std::size_t m : live_[v].members) TAILRACE_TRY(set_shape(m, shape));
-    live_[v].shape = shape;
+    if (states_[v].shape == shape) return Status();
+    for (const std::size_t m : parts_.members_of(v)) TAILRACE_TRY(set_shape(m, shape));
+    states_[v].shape = shape;
     note_change(quoted(v), extents);
     return Status();
   };
   const StagingLog& log = variable.log;
-  const bool shrinks = !contains(whole_box(shape), whole_box(live_[v].shape));
+  const bool shrinks = !contains(whole_box(shape), whole_box(states_[v].shape));
   // Element numbers stay valid only if no dimension but the slowest changes.
   const bool renumbers =
-      shape.size() > 1 && !std::equal(shape.begin() + 1, shape.end(), live_[v].shape.begin() + 1);
+      shape.size() > 1 && !std::equal(shape.begin() + 1, shape.end(), states_[v].shape.begin() + 1);
   bool scattered = false;
   for (std::size_t e = 0; e < log.n_entries() && renumbers; ++e) scattered |= log.scattered(e);
   if ((!shrinks && !scattered) || log.empty()) return change();
   StagingLog kept(memory_, log.element_bytes());
-  Status put;
-  for (std::size_t e = 0; e < log.n_entries(); ++e) {
-    log.for_each_piece(e, [&](const Slab& slab, std::uint64_t epoch, const std::byte* staged) {
-      const SlabPart part = part_within(slab, whole_box(shape));
-      if (part.slab.empty() || !put.ok()) return;
-      std::vector<std::byte> values(part.slab.n_elements() * log.element_bytes());
-      copy_box(box_of(part), box_of(slab), staged, box_of(part), values.data(),
-               log.element_bytes());
-      put = kept.put(part.slab, values, epoch);
-    });
-  }
-  TAILRACE_TRY(put);
+  TAILRACE_TRY(stage_within(log, shape, kept));
   variable.log = std::move(kept);
   return change();
+}
+
+// --- reading
+
+Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  TAILRACE_TRY(check_open());
+  TAILRACE_TRY(adopt(v));
+  TAILRACE_TRY(check_slab(slab, states_[v].shape).within(quoted(v)));
+  if (slab.empty()) return Status();
+  TAILRACE_TRY(settle_to_read(v));
+  TAILRACE_TRY(get_stored(v, slab, values));
+  return parts_.lay_over(v, slab, values);
+}
+
+/// Read the file's elements at its last flush; the fill value where it has none.
+Status DatasetArray::get_stored(std::size_t v, const Slab& slab, std::span<std::byte> values) {
+  const ArrayVariable& variable = variables_[v];
+  fill_values(values, variable.fill);
+  if (!output_.in_place() || states_[v].file_address == 0) return Status();
+  const auto read = [&](const Slab& wanted, std::span<std::byte> to) {
+    return flushed_file_.read(
+        v, [&] { return flushed_dataset(v); }, variable.resolved.codec.get(), wanted, to);
+  };
+  const SlabPart part = part_within(slab, whole_box(states_[v].file_shape));
+  if (part.slab == slab) return read(slab, values);
+  if (part.slab.empty()) return Status();
+  const std::size_t element = variable.log.element_bytes();
+  std::vector<std::byte> there(part.slab.n_elements() * element);
+  fill_values(there, variable.fill);
+  TAILRACE_TRY(read(part.slab, there));
+  copy_box(part.box(), part.box(), there.data(), slab.dense_box(), values.data(), element);
+  return Status();
+}
+
+Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<std::byte> values) {
+  TAILRACE_TRY(check_open());
+  TAILRACE_TRY(adopt(v));
+  const ArrayVariable& variable = variables_[v];
+  const std::size_t element = variable.log.element_bytes();
+  const Box whole = whole_box(states_[v].shape);
+  if (variable.storage != ArrayStorage::chunked) {
+    std::byte* to = values.data();
+    Status read;
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      const std::uint64_t first = runs.firsts[r];
+      for_each_box_of_run(whole, first, first + runs.counts[r], [&](const Box& box) {
+        const std::size_t n_bytes = box.n_elements() * element;
+        if (read.ok()) read = get(v, Slab::of(box), {to, n_bytes});
+        to += n_bytes;
+      });
+    }
+    return read;
+  }
+  const ChunkGrid grid{states_[v].shape, variable.resolved.chunk_shape};
+  std::vector<std::byte> stored(StoredRuns::bytes_of(runs.size()));
+  StoredRuns::store(runs, stored.data());
+  const ChunkPieces pieces(grid, {stored.data(), runs.size()});
+  std::vector<std::byte> chunk(n_elements(grid.chunk_shape) * element);
+  for (const std::uint64_t chunk_index : pieces.chunks()) {
+    // Positions of pieces refer to the full chunk, which may extend beyond the dataset's end.
+    const Box box = grid.full_box(chunk_index);
+    const Box inside = grid.clipped_box(chunk_index);
+    const std::span<std::byte> read(chunk.data(), inside.n_elements() * element);
+    TAILRACE_TRY(get(v, Slab::of(inside), read));
+    for (const ChunkPiece& piece : pieces.of(chunk_index)) {
+      // A piece lies in one row, or consists of complete rows, which are also contiguous in the
+      // clipped chunk.
+      std::uint64_t rest = piece.first;
+      std::uint64_t at = 0;
+      std::uint64_t step = 1;
+      for (std::size_t d = box.rank(); d-- > 0;) {
+        at += rest % box.count[d] * step;
+        rest /= box.count[d];
+        step *= inside.count[d];
+      }
+      std::memcpy(values.data() + piece.from * element, chunk.data() + at * element,
+                  piece.n * element);
+    }
+  }
+  return Status();
+}
+
+/// Complete a flush in flight that has values of the dataset, since neither the file nor this rank
+/// can provide them. Only a single rank can do so; with several ranks the read fails.
+Status DatasetArray::settle_to_read(std::size_t v) {
+  const bool any =
+      is_under_way(v) ||
+      std::ranges::any_of(parts_.members_of(v), [this](std::size_t m) { return is_under_way(m); });
+  if (!any) return Status();
+  if (comm_->n_ranks() == 1) return begin_collective();
+  return Status(
+      Code::unsupported,
+      quoted(v) +
+          ": its last flush is not complete (mode=async), and a single rank cannot complete it; "
+          "read with a collective transfer list, or flush the file again first");
+}
+
+/// Describe a dataset at the last flush to its reader.
+FlushedFile::Dataset DatasetArray::flushed_dataset(std::size_t v) const {
+  const ArrayVariable& variable = variables_[v];
+  FlushedFile::Dataset dataset;
+  dataset.path = variable.definition.path;
+  dataset.header_address = states_[v].file_address;
+  dataset.element_bytes = variable.log.element_bytes();
+  dataset.shape = states_[v].file_shape;
+  dataset.fill_value = variable.fill;
+  if (variable.storage == ArrayStorage::chunked) {
+    dataset.storage = {StoredForm::Kind::chunked, variable.resolved.chunk_shape,
+                       variable.resolved.codec->filters()};
+  } else if (variable.storage == ArrayStorage::contiguous) {
+    dataset.storage.kind = StoredForm::Kind::contiguous;
+    dataset.contiguous = {variable.address, n_elements(dataset.shape) * dataset.element_bytes};
+  }
+  return dataset;
+}
+
+// --- the order of puts
+
+/// Time by a clock that the ranks share: that of their node, or the time of day. The nodes of a
+/// cluster synchronize the latter to within about a millisecond.
+std::uint64_t DatasetArray::time_now() const {
+  const std::chrono::nanoseconds now =
+      comm_->place().empty()
+          ? std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch())
+          : std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch());
+  return static_cast<std::uint64_t>(now / std::chrono::nanoseconds(256));
+}
+
+/// Restart the time of epochs. @param latest  latest clock of all ranks at their meeting.
+void DatasetArray::begin_time(std::uint64_t latest) {
+  constexpr std::uint64_t kBefore = kMostTime / 4;
+  time_base_ = latest > kBefore ? latest - kBefore : 0;
+}
+
+void DatasetArray::add_to_meeting(RankNumbers& along) {
+  meeting_ = {memory_.over_cap() ? 1U : 0U, time_now(), epoch_ - flushed_epoch_};
+  along.add(Reduction::max, meeting_.short_of_memory, meeting_.latest, meeting_.most_calls);
+}
+
+/// Restart the order of puts after a meeting of all ranks.
+void DatasetArray::leave_meeting() {
+  begin_time(meeting_.latest);
+  calls_since_flush_ = meeting_.most_calls;
+}
+
+/// Agree on the datasets that have staged values on any rank. Collective: one allreduce of 16 bytes
+/// a dataset.
+std::vector<bool> DatasetArray::agree_on_staged() {
+  std::vector<std::uint64_t> staged;
+  for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
+  RankNumbers numbers;
+  add_to_meeting(numbers);
+  numbers.add_all(Reduction::max, staged);
+  numbers.reduce(*comm_);
+  leave_meeting();
+  return {staged.begin(), staged.end()};
+}
+
+/// Inspect the datasets that this rank has not inspected yet. The program may have deleted a
+/// dataset since another rank staged values of it. The dataset is then missing, or its address
+/// belongs to another one, and its staged values are dropped on all ranks. Errors are agreed.
+Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
+  std::vector<std::uint64_t> there(staged.size(), 1);
+  Status mine;
+  for (std::size_t v = 0; v < staged.size() && mine.ok(); ++v) {
+    if (!staged[v] || variables_[v].in_file()) continue;
+    mine = local_part([&] {
+      TAILRACE_TAKE(const bool exists, lifetimes_.exists(v));
+      if (exists) return adopt(v);
+      there[v] = 0;
+      return Status();
+    });
+  }
+  lifetimes_.end_search();
+  TAILRACE_TRY(comm_->agree(mine));
+  comm_->allreduce(std::span<std::uint64_t>(there), Reduction::min);
+  for (std::size_t v = 0; v < staged.size(); ++v) {
+    if (there[v] != 0) continue;
+    staged[v] = false;
+    lifetimes_.note_gone(v);
+    variables_[v].log.clear();
+  }
+  return Status();
+}
+
+Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing,
+                                 FlushMode mode) {
+  parts_.mark_folded(staged);
+  TAILRACE_TRY(adopt_staged(staged));
+  TAILRACE_TRY(parts_.fold(staged, std::bind_front(&DatasetArray::get_stored, this)));
+  TAILRACE_TRY(decisions_.find_covers(staged));
+  model_changed_ = true;  // The program does not report its metadata changes.
+  return flush_variables(staged, hold_back, closing, mode);
+}
+
+/// Restart epochs for the puts that follow.
+void DatasetArray::handed_over(ArrayFlush& flush) {
+  flush.epochs_before = std::min(epoch_ - flushed_epoch_, kMostCalls) << kTimeBits;
+  flushed_epoch_ = epoch_;
+  call_epoch_ = 0;
+}
+
+/// Undo handed_over(): epochs of later puts continue those of the failed flush.
+void DatasetArray::taken_back(const ArrayFlush& flush) {
+  flushed_epoch_ -= flush.epochs_before >> kTimeBits;
+  call_epoch_ += flush.epochs_before;
+  flushed_to_close_ = false;
+}
+
+void DatasetArray::begin_collective_put() {
+  if (comm_->n_ranks() > 1) ++epoch_;
+}
+
+/// Epoch of a put made now. It is later than earlier puts of other ranks, because the program may
+/// order puts by messages between ranks.
+std::uint64_t DatasetArray::now_epoch() const {
+  const std::uint64_t calls = std::min(epoch_ - flushed_epoch_, kMostCalls) << kTimeBits;
+  if (comm_->n_ranks() == 1) return calls;
+  const std::uint64_t now = time_now();
+  return calls | std::min(now > time_base_ ? now - time_base_ : 0, kMostTime);
+}
+
+std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >> kTimeBits; }
+
+Status DatasetArray::settle() {
+  TAILRACE_TRY(begin_collective());
+  leave_meeting();
+  // Held-back values retain their epochs; before epochs run out, everything is flushed.
+  const bool hold_back = calls_since_flush_ <= kMostCalls / 2;
+  const auto must_flush = [&] { return meeting_.short_of_memory != 0 || !hold_back; };
+  if (!must_flush()) return Status();
+  const std::vector<bool> staged = agree_on_staged();  // A completed flush has released memory.
+  return must_flush() ? flush_these(staged, hold_back, false) : Status();
+}
+
+Status DatasetArray::sync_to_read() {
+  TAILRACE_TRY(begin_collective());
+  const std::vector<bool> staged = agree_on_staged();
+  return std::ranges::count(staged, true) > 0 ? flush_these(staged, false, false) : Status();
+}
+
+Status DatasetArray::flush() {
+  TAILRACE_TRY(begin_collective());
+  return flush_these(agree_on_staged(), false, false);
+}
+
+Status DatasetArray::flush_concurrently() {
+  TAILRACE_TRY(begin_collective());
+  return flush_these(agree_on_staged(), false, false, FlushMode::beside);
+}
+
+Status DatasetArray::flush_concurrently_to_close() {
+  TAILRACE_TRY(begin_collective());
+  const Status flushed = flush_these(agree_on_staged(), false, true, FlushMode::beside);
+  flushed_to_close_ = flushed.ok();
+  return flushed;
+}
+
+Status DatasetArray::meet_to_close() {
+  Status first;
+  for (bool all_close = false; !all_close;) {
+    const Status met = begin_collective(&all_close);
+    if (first.ok() && (all_close || met.code() != Code::disagreement)) first = met;
+  }
+  return first;
+}
+
+Status DatasetArray::close() {
+  TAILRACE_TRY(check_open());
+  const bool flushed_before = flushed_to_close_;
+  Status ended = begin_collective();
+  // Values of successful puts are written even if another put failed. An async flush that failed is
+  // retried.
+  if (output_.broken().ok() && !flushed_to_close_) {
+    const Status flushed = flush_these(agree_on_staged(), false, true);
+    if (ended.ok() || flushed_before) ended = flushed;
+  }
+  // The file is closed even if memory for the remark is missing.
+  if (comm_->is_root() && ended.ok()) {
+    (void)local_part([&] {
+      std::vector<std::string> paths;
+      for (const ArrayVariable& variable : variables_) paths.push_back(variable.definition.path);
+      note_idle_options(paths, component_globs_);
+      return Status();
+    });
+  }
+  const Status finished = abort();
+  return ended.ok() ? finished : ended;
+}
+
+Status DatasetArray::abort() {
+  closed_ = true;
+  drop_flight();
+  lane_stock_.reset();
+  flushed_file_.drop();
+  variables_.clear();
+  metadata_.close_private();
+  return output_.close(!model_changed_);
+}
+
+// --- the stages of a flush
+
+/// Resolve value-dependent bounds from the values of the first flush.
+Status DatasetArray::prepare_new(ArrayFlush& flush) {
+  return decisions_.resolve_bounds(flush.variables, std::bind_front(&DatasetArray::shape_of, this),
+                                   [this](const auto& make) { note_remark(make); });
+}
+
+/// Find the stored chunks of datasets that existed before. Collective. Cost: for each such dataset,
+/// once, two agreements and a sparse exchange.
+Status DatasetArray::load_places(const ArrayFlush& flush) {
+  for (const std::size_t v : flush.variables) {
+    ArrayVariable& variable = variables_[v];
+    if (variable.places_known || variable.storage != ArrayStorage::chunked) continue;
+    std::vector<StoredChunk> chunks;
+    Status mine;
+    if (comm_->is_root()) {
+      Result<std::vector<StoredChunk>> found =
+          flushed_file_.chunks_of(v, [&] { return flushed_dataset(v); });
+      mine = found.status();
+      if (found.ok()) chunks = std::move(*found);
+    }
+    TAILRACE_TRY(comm_->agree(mine.within(quoted(v))));
+    const ChunkGrid grid{states_[v].file_shape, variable.resolved.chunk_shape};
+    cut_.erase_changed(v, grid, chunks);
+    TAILRACE_TRY(comm_->agree(places_.load(*comm_, {v, grid, {}, variable.growing}, chunks)));
+    variable.places_known = true;
+  }
+  return Status();
+}
+
+/// Pack this rank's staged values that rank 0 writes.
+Bytes DatasetArray::pack_plain(const ArrayFlush& flush) const {
+  ByteWriter writer;
+  for (std::size_t i = 0; i < flush.variables.size(); ++i) {
+    const std::size_t v = flush.variables[i];
+    if (goes_to_root(flush, v)) pack_log(v, staged_of(flush, i), writer);
+  }
+  return writer.take();
+}
+
+Status DatasetArray::insert_at_root(ArrayFlush& flush, std::size_t f,
+                                    std::span<const WrittenChunk> chunks) {
+  const std::size_t v = flush.chunked[f];
+  TAILRACE_TAKE(const bool exists, lifetimes_.exists(v));
+  if (chunks.empty() || !exists) return Status();
+  Hdf5File& file = output_.file();
+  TAILRACE_TAKE(const std::int64_t dataset,
+                open_dataset_at(file.hdf5_id(), lifetimes_.address_of(v)).within(quoted(v)));
+  const ArrayVariable& variable = variables_[v];
+  const Status inserted = file.insert_chunks_into(dataset, variable.definition.path,
+                                                  variable.grid(), chunk_records(chunks));
+  close_hdf5_id(dataset);
+  TAILRACE_TRY(inserted);
+  for (const Hdf5File::ChunkRecord& moved : file.take_moved_chunks()) {
+    flush.moved.push_back({f, moved.chunk_index, moved.extent.address, moved.extent.encoded_bytes,
+                           moved.filter_mask});
+  }
+  return Status();
+}
+
+/// Record in the headers of lossy datasets how they were stored. This happens only on close, since
+/// the program would see these attributes on rank 0 and nowhere else. Dropped cells are recorded by
+/// the first flush that drops them.
+Status DatasetArray::describe_at_root(bool closing) {
+  if (options_.file.notes == Notes::off) return Status();
+  for (std::size_t v = 0; v < variables_.size(); ++v) {
+    const ArrayVariable& variable = variables_[v];
+    const bool chunked = variable.storage == ArrayStorage::chunked;
+    const bool lossy =
+        chunked && states_[v].created &&
+        (variable.resolved.codec->lossy() || !variable.definition.options.earlier_loss.empty());
+    const bool tells_bound = closing && lossy && !states_[v].described;
+    const CoveredCells* const cells = decisions_.cells_to_describe(v);
+    if (!tells_bound && cells == nullptr) continue;
+    TAILRACE_TAKE(const bool exists, lifetimes_.exists(v));
+    if (!exists) continue;
+    std::vector<NamedAttribute> attributes;
+    if (tells_bound) {
+      attributes =
+          provenance(variable.definition, variable.resolved, variable.max_error, Notes::all);
+    }
+    if (cells != nullptr) attributes.push_back(covered_attribute(*cells));
+    if (tells_bound) decisions_.describe_bounds(v, attributes);
+    TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), lifetimes_.address_of(v), attributes)
+                     .within(quoted(v)));
+    if (tells_bound) states_[v].described = true;
+    if (cells != nullptr) decisions_.note_described(v);
+  }
+  return Status();
+}
+
+Status DatasetArray::publish_at_root(ArrayFlush& flush,
+                                     const std::vector<std::vector<WrittenChunk>>& chunks,
+                                     const std::vector<Bytes>& plain) {
+  const auto change = [&] {
+    for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+      TAILRACE_TRY(insert_at_root(flush, f, chunks[f]));
+    }
+    TAILRACE_TRY(parts_.write_at_root(
+        plain, [this](const auto&... part) { return commit_contiguous(part...); }));
+    return describe_at_root(flush.closing);
+  };
+  const Status changed = change();
+  lifetimes_.end_search();
+  return changed.ok() ? metadata_.commit_at_root() : changed;
+}
+
+/// Broadcast the addresses of new datasets in rank 0's file.
+void DatasetArray::published(const ArrayFlush& flush) {
+  metadata_.share_preserved();
+  ByteWriter writer;
+  for (std::size_t v = n_published_; v < states_.size(); ++v) writer.add(lifetimes_.address_of(v));
+  if (!writer.empty()) {
+    Bytes bytes = writer.take();
+    comm_->broadcast(bytes, 0);
+    ByteReader reader(bytes);
+    for (std::size_t v = n_published_; v < states_.size(); ++v) {
+      states_[v].file_address = reader.take<std::uint64_t>();
+    }
+  }
+  n_published_ = states_.size();
+  for (State& state : states_) state.file_shape = state.shape;
+  cut_.end();
+  for (const std::size_t v : flush.variables) states_[parts_.dataset_of(v)].flushed = true;
+  if (!flush.hold_back && !flush.beside) {  // Nothing is staged any more.
+    flushed_epoch_ = epoch_;
+    call_epoch_ = 0;
+  }
 }
 
 }  // namespace tailrace

@@ -1,22 +1,31 @@
 // FlushedFile: one rank's view of a file that is being written, as its last flush left it.
+//
+// Invariant: nothing of the view stays open over a commit. HDF5 returns a file that the process has
+// open already, with its cached metadata, to any later open.
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "array/array_options.hpp"
 #include "chunk/chunk_file.hpp"
+#include "chunk/chunk_reader.hpp"
+#include "core/codec.hpp"
 #include "core/comm.hpp"
 #include "core/storage.hpp"
+#include "output/output.hpp"
 
 namespace tailrace {
 
-/// Serves reads until the next commit, before which it is destroyed: HDF5 returns a file that the
-/// process has open already, with its cached metadata, to any later open.
+/// Opened on first use, and again after drop(). Not collective.
 class FlushedFile final : public ChunkFile {
  public:
   /// Dataset of this file; chunks() and read_slab() take no others.
@@ -24,16 +33,27 @@ class FlushedFile final : public ChunkFile {
     std::uint64_t header_address = 0;
   };
 
-  /// @param storage  outlives the result.
-  static Result<std::unique_ptr<FlushedFile>> open(const Comm& comm, const std::string& path,
-                                                   Storage& storage);
-  ~FlushedFile() override;
+  /// The arguments outlive the result.
+  FlushedFile(const Comm& comm, Output& output, const ArrayFileOptions& options)
+      : comm_(comm), output_(output), options_(options) {}
+  ~FlushedFile() override { drop(); }
   FlushedFile(const FlushedFile&) = delete;
   FlushedFile& operator=(const FlushedFile&) = delete;
 
+  /// Describes a dataset at the last flush; called on first use. Elements are read as the file's
+  /// bytes.
+  using Describe = std::function<Dataset()>;
+  Result<std::vector<StoredChunk>> chunks_of(std::size_t number, const Describe& describe);
+  /// Read elements that the file has.
+  /// @param codec  of a chunked dataset; lives until drop().
+  Status read(std::size_t number, const Describe& describe, const Codec* codec, const Slab& slab,
+              std::span<std::byte> values);
+  /// Close everything, before a commit.
+  void drop();
+
   std::uint64_t file_bytes() const override { return file_bytes_; }
   Status read_at(std::uint64_t address, std::span<std::byte> bytes) const override {
-    return storage_.read_at(address, bytes);
+    return output_.storage().read_at(address, bytes);
   }
   Result<std::vector<StoredChunk>> chunks(const StoredDataset& dataset) override;
   /// Always nothing: only chunks() finds chunks.
@@ -43,14 +63,16 @@ class FlushedFile final : public ChunkFile {
                    std::span<std::byte> values) override;
 
  private:
-  FlushedFile(std::string path, Storage& storage, std::uint64_t file_bytes)
-      : path_(std::move(path)), storage_(storage), file_bytes_(file_bytes) {}
+  Result<const Dataset*> listed(std::size_t number, const Describe& describe);
 
-  std::string path_;
-  Storage& storage_;
-  std::uint64_t file_bytes_;
+  const Comm& comm_;
+  Output& output_;
+  const ArrayFileOptions& options_;
+  std::uint64_t file_bytes_ = 0;  ///< 0: not open.
+  std::map<std::size_t, Dataset> listed_;
   std::unique_ptr<ChunkIndexReader> index_;  ///< Opened on first use.
   std::int64_t hdf5_id_ = -1;                ///< Opened on first use.
+  std::unique_ptr<ChunkReader> reader_;
 };
 
 }  // namespace tailrace

@@ -32,6 +32,8 @@ struct Slab {
   std::optional<std::uint64_t> first_of_run(const Shape& shape) const;
   /// Return the smallest box that contains all elements; counts of 0 stay 0.
   Box bounding_box() const;
+  /// Return the box that the elements fill in their dense array.
+  Box dense_box() const { return {Shape(rank(), 0), count}; }
   bool operator==(const Slab&) const = default;
 };
 
@@ -48,6 +50,8 @@ Status check_slab(const Slab& slab, const Shape& shape);
 struct SlabPart {
   Slab slab;
   Shape first;
+  /// Return the box that the part fills in the slab's dense array.
+  Box box() const { return {first, slab.count}; }
 };
 SlabPart part_within(const Slab& slab, const Box& box);
 

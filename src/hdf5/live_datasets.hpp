@@ -3,7 +3,7 @@
 // A program renames datasets, gives them several names or none, and deletes them while other code
 // still has them open. Only the header's address identifies a dataset throughout its lifetime, so
 // that address is what we store. Used if the program makes the metadata itself
-// (array/dataset_array.hpp). Callers need no Hdf5Scope.
+// (array/dataset_lifetimes.hpp). Callers need no Hdf5Scope.
 
 #pragma once
 

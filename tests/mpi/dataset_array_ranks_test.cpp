@@ -32,14 +32,14 @@ std::uint64_t address_of(hid_t object) {
 
 /// Adds a dataset of doubles that a program would create. @returns its number
 std::size_t add_doubles(DatasetArray& array, const Shape& shape, const Shape& chunk = {}) {
-  DatasetArray::Definition definition;
+  NewDataset definition;
   definition.chunk_shape = chunk;
   definition.path = "/x";
   definition.element_bytes = sizeof(double);
   definition.number = DType::f64;
   definition.shape = shape;
   definition.fill.assign(sizeof(double), std::byte{0});
-  Result<DatasetArray::Plan> plan = array.plan_new(definition);
+  Result<DatasetPlan> plan = array.plan_new(definition);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
   std::uint64_t address = 0;
   {

@@ -92,7 +92,7 @@ class DoorRules : public ::testing::Test {
     TAILRACE_TRY(apply_glob_options(text, options));
     TAILRACE_TAKE(auto array,
                   DatasetArray::create(make_self_comm(), folder_ / "program.h5", options));
-    DatasetArray::Definition definition;
+    NewDataset definition;
     definition.path = "/u";
     definition.element_bytes = 4;
     definition.number = DType::f32;
