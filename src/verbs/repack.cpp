@@ -154,9 +154,10 @@ Status load_books(std::vector<PlannedField>& plan) {
   return Status();
 }
 
-/// Parse the names of --dims. @error invalid_argument  not of the form GLOB=NAME,..., or --dims
-/// without --netcdf.
-Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& netcdf) {
+/// Parse the names of --dims. @error invalid_argument  not of the form GLOB=NAME,..., no dataset
+/// matches, or --dims without --netcdf.
+Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& netcdf,
+                                                          const InputFile& input) {
   std::vector<DimensionNames> all;
   if (!netcdf.dimensions.empty() && !netcdf.wanted) {
     return Status(Code::invalid_argument, "--dims needs --netcdf");
@@ -178,6 +179,13 @@ Result<std::vector<DimensionNames>> parse_dimension_names(const NetcdfRequest& n
     if (std::find(names.names.begin(), names.names.end(), "") != names.names.end()) {
       return Status(Code::invalid_argument,
                     fmt::format("--dims '{}': names must not be empty", text));
+    }
+    const auto matches = [&](const auto& dataset) { return names.matches(dataset.path); };
+    if (std::ranges::none_of(input.fields(), matches) &&
+        std::ranges::none_of(input.other_datasets(), matches)) {
+      return Status(Code::invalid_argument,
+                    fmt::format("--dims '{}' matches no dataset; the fields are: {}", text,
+                                field_list_text(input.fields())));
     }
     all.push_back(std::move(names));
   }
@@ -341,7 +349,7 @@ Status Repack::prepare() {
   report_.unreadable = input_->unreadable();
   report_.input_bytes = file_bytes_of(request_.input);
 
-  TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf)));
+  TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf, *input_)));
   FieldRequests fields = request_.fields;
   fields.others = input_->other_datasets();
   TAILRACE_TAKE(fields.front, ranks_.settle(front_chunks(*input_, request_)));

@@ -178,6 +178,17 @@ def test_plain_hdf5_becomes_netcdf(tmp_path, ranks):
     check_values(target)
 
 
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_names_of_dimensions_that_match_no_dataset_are_refused(tmp_path, ranks):
+    source, target = tmp_path / "in.h5", tmp_path / "out.nc"
+    write_hdf5(source)
+    done = cli_tools.tailrace("repack", source, "-o", target, "--netcdf", "--dims",
+                              "/tempo=time,lat,lon", ranks=ranks, code=2)
+    said = " ".join(done.stderr.split())
+    assert "--dims '/tempo=time,lat,lon' matches no dataset; the fields are:" in said
+    assert not target.exists()
+
+
 def test_fields_that_become_coordinates_stay_exact(tmp_path):
     positions = np.cumsum(np.random.default_rng(1).random(5000))
     with h5py.File(tmp_path / "in.h5", "w") as file:
