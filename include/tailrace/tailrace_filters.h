@@ -11,7 +11,7 @@
  *   if (tailrace_register_filters() != TAILRACE_FILTERS_OK) return 1;
  *   hid_t file = H5Fopen("run.h5", H5F_ACC_RDONLY, H5P_DEFAULT);
  *
- * Compile: cc read.c $(pkg-config --cflags --libs tailrace-filters) -lhdf5
+ * Compile: h5cc -shlib read.c $(pkg-config --cflags --libs tailrace-filters)
  */
 
 #ifndef TAILRACE_FILTERS_H

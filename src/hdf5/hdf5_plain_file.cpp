@@ -45,16 +45,6 @@ void drop_missing_plugin_folders() {
   }
 }
 
-/// Add this build's plug-in folders to HDF5's search path, after the user's HDF5_PLUGIN_PATH.
-void prepare_plugin_folders() {
-  static const bool prepared = [] {
-    for (const std::string& folder : default_plugin_folders()) H5PLappend(folder.c_str());
-    drop_missing_plugin_folders();
-    return true;
-  }();
-  (void)prepared;
-}
-
 /// The folders that HDF5 searches for plug-ins, for messages.
 std::string plugin_folder_text() {
   std::string text;
@@ -85,6 +75,15 @@ Code code_of_error_stack() {
 }
 
 }  // namespace
+
+void prepare_plugin_folders() {
+  static const bool prepared = [] {
+    for (const std::string& folder : default_plugin_folders()) H5PLappend(folder.c_str());
+    drop_missing_plugin_folders();
+    return true;
+  }();
+  (void)prepared;
+}
 
 Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degree) {
   TAILRACE_TRY(check_hdf5_is_ours());

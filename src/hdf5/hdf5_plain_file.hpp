@@ -12,7 +12,11 @@
 
 namespace tailrace {
 
-/// Open a file for reading. Call with HDF5 locked.
+/// Add this build's plug-in folders to HDF5's search path, after the user's HDF5_PLUGIN_PATH. Call
+/// with HDF5 locked, before HDF5 decodes chunks; only the first call has an effect.
+void prepare_plugin_folders();
+
+/// Open a file for reading, with these plug-in folders. Call with HDF5 locked.
 /// @param degree  STRONG: closing the file closes all of its open objects. DEFAULT: for files that
 /// the application may also have open; HDF5 requires all openers to use the same degree.
 /// @error corrupt  truncated, damaged or not HDF5, with HDF5's own reason.

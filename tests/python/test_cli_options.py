@@ -9,8 +9,10 @@ from cli_tools import ENVIRONMENT, ROOT, own_lines, tailrace
 
 def documented():
     """Return names and meanings of docs/options.md, which a unit test compares with the table."""
-    rows = re.findall(r"^\| `([a-z.-]+)=` (.*?) \| (.*?) \| (.*?)(?: \(\*(rank 0's|each rank's)\*\))? \|$",
-                      (ROOT / "docs" / "options.md").read_text(encoding="utf-8"), re.MULTILINE)
+    page = (ROOT / "docs" / "options.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([a-z.-]+)=` (.*?) \| (.*?) \| (.*?)"
+                      r"(?: \(\*(rank 0's|each rank's)\*\))? \|$",
+                      page.partition("## Of a codec")[0], re.MULTILINE)
     assert len(rows) > 25
     return rows
 

@@ -16,6 +16,7 @@
 #include "core/encoding_notes.hpp"
 #include "describe/input_bytes.hpp"
 #include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_walk.hpp"
 
 namespace tailrace {
@@ -423,6 +424,7 @@ Result<Hdf5Id> open_checked_file(const std::string& path) {
   // HDF5 would block on a pipe.
   const Result<std::shared_ptr<InputBytes>> regular = InputBytes::open(path);
   if (!regular.ok()) return regular.status();
+  prepare_plugin_folders();
   Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
   if (!file.valid()) return hdf5_failure(Code::corrupt, path + ": cannot be opened");
   return file;

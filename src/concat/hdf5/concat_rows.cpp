@@ -161,6 +161,7 @@ Status copy_rows_from_files(hid_t to, const std::string& path, std::span<const R
   for (const RowSource& source : sources) {
     if (source.n_rows == 0) continue;
     const std::string where = "file \"" + source.file + "\", dataset \"" + path + "\"";
+    prepare_plugin_folders();
     const Hdf5Id file(H5Fopen(source.file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
     if (!file.valid())
       return hdf5_failure(Code::io_error, "file \"" + source.file + "\" cannot be opened");
