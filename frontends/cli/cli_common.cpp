@@ -121,13 +121,13 @@ verbs::VerbRanks Session::for_verb(bool quiet, ProgressBar& bar) const {
 }
 
 int Session::fail(const Status& failure) const {
-  say(failure.message());
+  print_line(failure.message());
   return exit_code(failure.code());
 }
 
-void Session::remark(std::string_view text) const { say(printable(std::string(text))); }
+void Session::remark(std::string_view text) const { print_line(printable(std::string(text))); }
 
-void Session::say(std::string_view lines) const {
+void Session::print_line(std::string_view lines) const {
   if (!speaks()) return;
   std::cout.flush();
   print_to_stderr(fmt::format("{}{}{}: {}", program, command.empty() ? "" : " ", command, lines));
@@ -135,7 +135,7 @@ void Session::say(std::string_view lines) const {
 
 Status start_hdf5(const Session& session, const std::string& plugin_folders) {
   search_plugins_in(plugin_folders);
-  return session.settle(hdf5::register_own_filters());
+  return session.agree(hdf5::register_own_filters());
 }
 
 Status ReportFile::open(const std::string& path, bool speaks) {
@@ -189,7 +189,7 @@ WholeFile::~WholeFile() {
 int run_and_show(const Session& session, const std::string& json_path, bool quiet,
                  const std::function<Result<Shown>()>& work) {
   ReportFile json;
-  Status status = session.settle(json.open(json_path, session.speaks()));
+  Status status = session.agree(json.open(json_path, session.speaks()));
   if (!status.ok()) return session.fail(status);
   const Result<Shown> shown = work();
   if (!shown.ok()) return session.fail(shown.status());
@@ -198,18 +198,18 @@ int run_and_show(const Session& session, const std::string& json_path, bool quie
     for (const std::string& remark : shown->remarks) session.remark(remark);
     status = json.finish(shown->json);
   }
-  status = session.settle(status);
+  status = session.agree(status);
   return status.ok() ? shown->code : session.fail(status);
 }
 
 Result<Shown> at_root(const Session& session, const std::function<Result<Shown>()>& work) {
-  TAILRACE_TAKE(Shown shown, session.settle(session.speaks() ? work() : Shown()));
+  TAILRACE_TAKE(Shown shown, session.agree(session.speaks() ? work() : Shown()));
   reduce_all(session.comm, Reduction::max, shown.code);
   return shown;
 }
 
 int run_at_root(const Session& session, const std::function<Status()>& work) {
-  const Status status = session.settle(session.speaks() ? work() : Status());
+  const Status status = session.agree(session.speaks() ? work() : Status());
   return status.ok() ? kExitDone : session.fail(status);
 }
 

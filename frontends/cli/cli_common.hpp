@@ -1,7 +1,7 @@
 // Parts that all commands share: output by rank 0, exit codes of failures, files of reports.
 //
 // Invariant: only rank 0 prints, once, and every rank returns the same exit code. All ranks of a
-// command first agree on a failure (settle); then rank 0 reports it.
+// command first agree on a failure; then rank 0 reports it.
 
 #pragma once
 
@@ -89,10 +89,10 @@ struct Session {
   bool speaks() const { return comm.is_root(); }
   /// Agree on a Status, which is the same on every rank afterwards. Collective. For checks that all
   /// ranks make alike: a failure of rank 0 becomes the result, without a rank number.
-  Status settle(const Status& mine) const { return verbs::settle(comm, mine); }
+  Status agree(const Status& mine) const { return verbs::agree(comm, mine); }
   template <class T>
-  Result<T> settle(Result<T> mine) const {
-    return verbs::settle(comm, std::move(mine));
+  Result<T> agree(Result<T> mine) const {
+    return verbs::agree(comm, std::move(mine));
   }
   /// Print the failure once, on rank 0, and return its exit code. Not collective.
   int fail(const Status& failure) const;
@@ -102,7 +102,7 @@ struct Session {
   verbs::VerbRanks for_verb(bool quiet, ProgressBar& bar) const;
 
  private:
-  void say(std::string_view lines) const;
+  void print_line(std::string_view lines) const;
 };
 
 /// Prepare HDF5 for reading: search these folders for plug-ins first, and register our own codecs,

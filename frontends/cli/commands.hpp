@@ -108,12 +108,12 @@ class Group {
   }
   /// An option that is said to a struct later: its value goes to `member`.
   template <class T, class Struct>
-  void later(const char* option, std::vector<std::function<void(Struct&)>>& words,
+  void later(const char* option, std::vector<std::function<void(Struct&)>>& setters,
              T Struct::*member, const char* unit, const std::string& text) const {
     app_->add_option_function<T>(
             option,
-            [&words, member](const T& value) {
-              words.push_back([member, value](Struct& target) { target.*member = value; });
+            [&setters, member](const T& value) {
+              setters.push_back([member, value](Struct& target) { target.*member = value; });
             },
             text)
         ->type_name(unit)

@@ -16,7 +16,7 @@ namespace tailrace::cli {
 namespace {
 
 struct ConcatArguments {
-  verbs::ConcatArguments words;
+  verbs::ConcatArguments given;
   std::string json_path;
   bool quiet = false;
 };
@@ -48,96 +48,96 @@ the first file. All mismatches are reported at once. See docs/concat.md.
 
 Exit codes: 0 done, 2 usage or bad input, 3 storage failed or memory was exceeded.)help";
 
-void add_input_options(CLI::App* sub, verbs::ConcatArguments& words) {
-  sub->add_option("FILE", words.files, "HDF5 files, in the order of their rows.");
+void add_input_options(CLI::App* sub, verbs::ConcatArguments& given) {
+  sub->add_option("FILE", given.files, "HDF5 files, in the order of their rows.");
   const Group input(sub, "Input");
-  input("-i,--list", words.list_path, "FILE",
+  input("-i,--list", given.list_path, "FILE",
         "File with the names of the inputs: one per line, relative to the current directory; blank "
         "lines and lines that begin with '#' are ignored. '-' is standard input.");
   sub->add_flag(
-         "--sort{default}", words.sort_paths,
+         "--sort{default}", given.sort_paths,
          "Order the files by the first values of these integer datasets, separated by commas "
          "(default /spill/run,/spill/subrun). Opens each file once more. Default: the order given.")
       ->type_name("PATHS")
       ->group("Input")
       ->take_last();
-  input("--on-error", words.on_error, "stop|skip",
+  input("--on-error", given.on_error, "stop|skip",
         "How to handle a file that cannot be appended (missing, corrupt, other schema). stop: "
         "write nothing. skip: leave the file out and report it. Default stop.");
-  input("--on-different", words.on_different, "error|keep-first",
+  input("--on-different", given.on_different, "error|keep-first",
         "How to handle a netCDF-4 file in which a dataset without a record dimension, or an "
         "attribute such as units, differs from the first file. error: apply --on-error. "
         "keep-first: keep that of the first file, with a remark. Default error.");
-  input("--tile", words.tile, "DIMENSIONS",
+  input("--tile", given.tile, "DIMENSIONS",
         "Dimensions, separated by commas, along which the files are tiles of one domain. The "
         "coordinate values, or the attribute domain_decomposition, place the tiles. Default: the "
         "dimensions with this attribute.");
   input.flag(
-      "--allow-missing-tiles", words.allow_missing_tiles,
+      "--allow-missing-tiles", given.allow_missing_tiles,
       "Write fill values where a tile of the domain is missing, with a remark. Default: an error.");
-  input.engine("--plugin-path", words.file_options, "plugin-path", "FOLDERS", kPluginPathHelp);
+  input.engine("--plugin-path", given.file_options, "plugin-path", "FOLDERS", kPluginPathHelp);
 }
 
-void add_output_options(CLI::App* sub, verbs::ConcatArguments& words) {
+void add_output_options(CLI::App* sub, verbs::ConcatArguments& given) {
   const Group output(sub, "Output");
-  output("-o,--output", words.output, "FILE",
+  output("-o,--output", given.output, "FILE",
          "The HDF5 file to create, or to extend with --append.")
       ->required();
-  output.flag("-a,--append", words.append,
+  output.flag("-a,--append", given.append,
               "Append rows to an existing output. Encodes the last, partly filled chunk of each "
               "dataset again. Default: create the output.");
-  output.flag("--resume", words.resume,
+  output.flag("--resume", given.resume,
               "Continue a killed run of the same command after its last commit, or start from the "
               "beginning if it left nothing. Default: start from the beginning.");
-  output.engine_flag("--force", words.file_options, "replace", "Replace an existing file.");
-  output.engine("--compatibility", words.file_options, "compatibility", "everyone|v110",
+  output.engine_flag("--force", given.file_options, "replace", "Replace an existing file.");
+  output.engine("--compatibility", given.file_options, "compatibility", "everyone|v110",
                 kCompatibilityHelp);
-  output("-k,--key", words.key_names, "NAMES",
+  output("-k,--key", given.key_names, "NAMES",
          "Datasets of /spill that together identify an event, such as run,subrun,evt. Each group "
          "with all of them gets a dataset LAST.seq with a number for each event, equal in all "
          "groups. Reads these datasets of every file. Default: none.");
 }
 
-void add_storage_options(CLI::App* sub, verbs::ConcatArguments& words) {
+void add_storage_options(CLI::App* sub, verbs::ConcatArguments& given) {
   const Group storage(sub, "Chunks and compression");
   storage(
-      "--chunk", words.chunk, "SIZE|ROWSx",
+      "--chunk", given.chunk, "SIZE|ROWSx",
       "Approximate size of chunks (1MiB), or their number of rows (128x). Decodes and encodes all "
       "data that has other chunks. Default: chunks of the inputs; 1 MiB where these are tiny.");
-  storage("--codec", words.codec, "CODEC",
+  storage("--codec", given.codec, "CODEC",
           "NAME[,key=value...]. keep: the filters that each dataset has in the first file. Any "
           "other lossless codec (none, deflate, zstd, ...) encodes all data. Default keep.");
-  storage("-z,--level", words.level, "N",
+  storage("-z,--level", given.level, "N",
           "Level of deflate, 0 to 9. Encodes all data that has another level; 9 takes several "
           "times as long as 6 and saves a few percent. Default: the level of the inputs.");
   storage(
-      "-m,--plain-below", words.plain_below, "SIZE",
+      "-m,--plain-below", given.plain_below, "SIZE",
       "Store smaller datasets contiguous and uncompressed: faster to open, but larger. Default 0.");
-  storage.flag("-c,--contiguous", words.contiguous,
+  storage.flag("-c,--contiguous", given.contiguous,
                "Store all datasets contiguous and uncompressed. Decodes all data. Default: off.");
-  storage.flag("--dedup", words.dedup,
+  storage.flag("--dedup", given.dedup,
                "Store equal encoded chunks of up to 4 KiB once per rank. Uses up to 32 MiB of "
                "memory; the file must not be modified in place later. Default: off.");
   storage.engine(
-      "--layout", words.file_options, "layout", "claimed|dense|front",
+      "--layout", given.file_options, "layout", "claimed|dense|front",
       "Placement of chunks. claimed: at the end of the file as they become ready. dense: in the "
       "order of datasets and rows; ranks wait for each other in every round. front: after all "
       "metadata; copies the file once more at the end. Default claimed.");
 }
 
-void add_resource_options(CLI::App* sub, verbs::ConcatArguments& words) {
+void add_resource_options(CLI::App* sub, verbs::ConcatArguments& given) {
   const Group resources(sub, "Resources");
-  resources.engine("-b,--memory", words.file_options, "memory", "SIZE",
+  resources.engine("-b,--memory", given.file_options, "memory", "SIZE",
                    "Memory of each rank; larger inputs are processed in rounds. Default 1GiB.");
-  resources.engine("--threads", words.file_options, "threads", "N",
+  resources.engine("--threads", given.file_options, "threads", "N",
                    "Threads per rank that decode and encode. Default: cores / ranks.");
-  resources("--commit-every", words.commit_every_s, "SECONDS",
+  resources("--commit-every", given.commit_every_s, "SECONDS",
             "Least time between commits, after which --resume can continue. Each commit needs an "
             "fsync. Default 30.");
-  resources.engine("--fsync", words.file_options, "fsync", "on|off",
+  resources.engine("--fsync", given.file_options, "fsync", "on|off",
                    "Flush the data to stable storage before the output gets its name. Default on.");
   resources.engine_flag(
-      "--journal", words.file_options, "journal",
+      "--journal", given.file_options, "journal",
       "Keep a redo journal, which protects against torn metadata writes after a power loss. Writes "
       "metadata twice. Default: off; most users leave this alone.");
 }
@@ -230,14 +230,14 @@ std::string one_line(std::string text) {
 }
 
 int run_concat(Session& session, const ConcatArguments& arguments) {
-  const Result<ConcatRequest> request = verbs::concat_request(arguments.words);
+  const Result<ConcatRequest> request = verbs::concat_request(arguments.given);
   if (!request.ok()) return session.fail(request.status());
   search_plugins_in(request->options.plugin_path);
   ProgressBar bar(std::filesystem::path(request->output).filename().string(),
                   session.speaks() && !arguments.quiet);
   const verbs::VerbRanks ranks = session.for_verb(arguments.quiet, bar);
   return run_and_show(session, arguments.json_path, arguments.quiet, [&]() -> Result<Shown> {
-    const auto outcome = verbs::concat(ranks, arguments.words, *request);
+    const auto outcome = verbs::concat(ranks, arguments.given, *request);
     bar.clear();
     if (!outcome.ok()) return outcome.status();
     Shown shown{concat_text(*outcome), json_text(json_of(*outcome)), {}, kExitDone};
@@ -259,10 +259,10 @@ Command add_concat(CLI::App& app) {
   const auto concat = std::make_shared<ConcatArguments>();
   CLI::App* sub = app.add_subcommand("concat", kConcatDescription);
   sub->footer(kConcatFooter);
-  add_output_options(sub, concat->words);
-  add_input_options(sub, concat->words);
-  add_storage_options(sub, concat->words);
-  add_resource_options(sub, concat->words);
+  add_output_options(sub, concat->given);
+  add_input_options(sub, concat->given);
+  add_storage_options(sub, concat->given);
+  add_resource_options(sub, concat->given);
   report_options(sub, concat->json_path,
                  {"list", "sort", "output", "append", "force", "resume", "key", "codec", "threads",
                   "memory", "json", "help", "help-all"});

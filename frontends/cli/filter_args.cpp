@@ -96,10 +96,10 @@ Result<std::pair<double, double>> parse_range(const std::string& text) {
 }
 
 Result<CodecRequest> request_of(const FilterArgsArguments& arguments) {
-  TAILRACE_TAKE(std::vector<KeyValue> words, split_key_values("codec=" + arguments.codec));
+  TAILRACE_TAKE(std::vector<KeyValue> entries, split_key_values("codec=" + arguments.codec));
   CodecRequest request;
-  request.name = words.front().second;
-  request.settings.assign(words.begin() + 1, words.end());
+  request.name = entries.front().second;
+  request.settings.assign(entries.begin() + 1, entries.end());
   TAILRACE_TRY(verbs::load_book(request.name, request.settings));
   TAILRACE_TAKE(RawFormat format, verbs::parse_raw_format(arguments.chunk, "--for"));
   request.dtype = format.dtype;

@@ -113,8 +113,8 @@ Status show(Session& session, const ProfileArguments& arguments, ReportFile& jso
 Status measure(Session& session, const ProfileArguments& arguments, ReportFile& json) {
   WholeFile file;
   TAILRACE_TRY(
-      session.settle(session.speaks() ? file.open(arguments.output, arguments.force) : Status()));
-  TAILRACE_TAKE(ProfilePlan plan, session.settle(understand(arguments)));
+      session.agree(session.speaks() ? file.open(arguments.output, arguments.force) : Status()));
+  TAILRACE_TAKE(ProfilePlan plan, session.agree(understand(arguments)));
   TAILRACE_TAKE(ProfileOutcome outcome, measure_profile(session, plan));
   if (!session.speaks()) return Status();
   const std::string text = profile_text(outcome.profile);
@@ -134,14 +134,14 @@ Status measure(Session& session, const ProfileArguments& arguments, ReportFile& 
 
 int run_profile(Session& session, const ProfileArguments& arguments) {
   Status status = start_hdf5(session, arguments.plugin_path);
-  if (status.ok()) status = session.settle(check_plot_path(arguments.plot_path));
+  if (status.ok()) status = session.agree(check_plot_path(arguments.plot_path));
   ReportFile json;
-  if (status.ok()) status = session.settle(json.open(arguments.json_path, session.speaks()));
+  if (status.ok()) status = session.agree(json.open(arguments.json_path, session.speaks()));
   if (status.ok() && !arguments.show.empty()) {
-    status = session.settle(session.speaks() ? show(session, arguments, json) : Status());
+    status = session.agree(session.speaks() ? show(session, arguments, json) : Status());
   } else if (status.ok()) {
     // Failures of the measurement are agreed upon; those of rank 0's files are not yet.
-    status = session.settle(measure(session, arguments, json));
+    status = session.agree(measure(session, arguments, json));
   }
   return status.ok() ? kExitDone : session.fail(status);
 }

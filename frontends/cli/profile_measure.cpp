@@ -176,7 +176,7 @@ class ProfileRun {
 
   /// Record host, folder and versions, as rank 0 sees them.
   Status describe() {
-    TAILRACE_TAKE(FolderFacts folder, session_.settle(find_folder_facts(plan_.folder)));
+    TAILRACE_TAKE(FolderFacts folder, session_.agree(find_folder_facts(plan_.folder)));
     std::array<std::uint64_t, 2> facts = {folder.free_bytes, folder.block_bytes};
     comm_.allreduce(facts, Reduction::min);
     free_bytes_ = facts[0];
@@ -207,7 +207,7 @@ class ProfileRun {
       Result<std::vector<ProfileChunk>> chunks =
           chunks_of_file(comm_, plan_.input, plan_.raw_format);
       if (chunks.ok()) chunks_ = std::move(*chunks);
-      return session_.settle(chunks.status());
+      return session_.agree(chunks.status());
     }
     const std::uint64_t edge = plan_.budget_s < kSmallBudgetS ? 64 : 128;
     outcome_.data = fmt::format("generated cosmology-like fields, chunks of {0}x{0}x{0} f32", edge);
@@ -255,7 +255,7 @@ class ProfileRun {
   Status measure_codecs() {
     // Plug-ins may start threads, whose time the thread's clock does not count.
     ::setenv("OMP_NUM_THREADS", "1", 1);
-    TAILRACE_TRY(session_.settle(find_codecs()));
+    TAILRACE_TRY(session_.agree(find_codecs()));
     TAILRACE_TRY(load_chunks());
     const double end_s =
         std::max(kCodecShare * plan_.budget_s, now_s() + kLeastCodecShare * plan_.budget_s);
@@ -532,9 +532,9 @@ class ProfileRun {
 }  // namespace
 
 Result<std::vector<ProfiledCodec>> parse_profiled_codecs(const std::string& text) {
-  TAILRACE_TAKE(std::vector<KeyValue> words, split_key_values(text).within("--codecs"));
+  TAILRACE_TAKE(std::vector<KeyValue> entries, split_key_values(text).within("--codecs"));
   std::vector<ProfiledCodec> codecs;
-  for (const auto& [key, value] : words) {
+  for (const auto& [key, value] : entries) {
     if (value.empty() || key == "id") {
       const std::string name = value.empty() ? key : key + "=" + value;
       codecs.push_back({name, name, {}});

@@ -21,21 +21,21 @@ namespace tailrace::cli {
 namespace {
 
 /// Requests to the parser itself, in addition to a command.
-struct Asked {
+struct GivenOptions {
   bool version = false;
   std::string pages_folder;  ///< Empty: no pages.
 };
 
-std::unique_ptr<CLI::App> make_parser(const Program& program, Asked& asked,
+std::unique_ptr<CLI::App> make_parser(const Program& program, GivenOptions& given,
                                       std::map<std::string, Command>& commands) {
   auto app = std::make_unique<CLI::App>(program.description, program.name);
   app->formatter(std::make_shared<HelpFormatter>());
   app->set_help_flag("-h,--help", "Print this and exit.")->group("Options");
-  app->add_flag("--version", asked.version,
+  app->add_flag("--version", given.version,
                 "Versions of Tailrace, HDF5 and MPI; codecs; plug-in folders.")
       ->group("Options");
   // The build runs it, for the files that are installed.
-  app->add_option("--write-pages", asked.pages_folder)->group("");
+  app->add_option("--write-pages", given.pages_folder)->group("");
   app->require_subcommand(0, 1);
   for (const auto add : program.adders) {
     Command command = add(*app);
@@ -58,9 +58,9 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
 
 /// Parse the arguments and run the command. @returns the exit code
 int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** argv) {
-  Asked asked;
+  GivenOptions given;
   std::map<std::string, Command> commands;
-  const std::unique_ptr<CLI::App> app = make_parser(program, asked, commands);
+  const std::unique_ptr<CLI::App> app = make_parser(program, given, commands);
   const bool speaks = comm.is_root();
   const auto command_name = [&]() -> std::string {
     const std::vector<CLI::App*> chosen = app->get_subcommands();
@@ -76,21 +76,21 @@ int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** ar
     return kExitDone;
   } catch (const CLI::ParseError& error) {
     const std::string command = command_name();
-    const std::string words =
+    const std::string invoked_as =
         command.empty() ? program.name : fmt::format("{} {}", program.name, command);
     const std::string unknown = command.empty() ? unknown_command(*app, argc, argv) : "";
-    const std::string line =
-        fmt::format("{0}: {1}; see {0} --help", words, unknown.empty() ? error.what() : unknown);
+    const std::string line = fmt::format("{0}: {1}; see {0} --help", invoked_as,
+                                         unknown.empty() ? error.what() : unknown);
     if (speaks) print_to_stderr(printable(line));
     return kExitUsage;
   }
-  if (asked.version) {
+  if (given.version) {
     if (speaks) print_text(program.version_text());
     return kExitDone;
   }
   Session session{mpi, comm, command_name(), program.name};
-  if (!asked.pages_folder.empty()) {
-    return run_at_root(session, [&] { return write_shell_pages(*app, asked.pages_folder); });
+  if (!given.pages_folder.empty()) {
+    return run_at_root(session, [&] { return write_shell_pages(*app, given.pages_folder); });
   }
   if (session.command.empty()) {
     if (speaks) fmt::print(stderr, "{}", app->help());

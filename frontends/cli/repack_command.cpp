@@ -154,12 +154,12 @@ int run_repack(Session& session, const RepackArguments& arguments) {
   if (!request.ok()) return session.fail(request.status());
   const Result<std::vector<std::string>> outputs =
       verbs::repack_outputs(arguments.inputs, arguments.output, request->netcdf.wanted);
-  Status status = session.settle(outputs.status());
+  Status status = session.agree(outputs.status());
   if (!status.ok()) return session.fail(status);
   const bool table = !arguments.quiet && arguments.json_path != "-";
   return run_and_show(session, arguments.json_path, arguments.quiet, [&]() -> Result<Shown> {
     ReportFile trace;
-    TAILRACE_TRY(session.settle(trace.open(arguments.trace_path, session.speaks())));
+    TAILRACE_TRY(session.agree(trace.open(arguments.trace_path, session.speaks())));
     TAILRACE_TRY(start_hdf5(session, request->options.plugin_path));
     nlohmann::ordered_json document = document_of("repack");
     document["files"] = nlohmann::ordered_json::array();
@@ -168,7 +168,7 @@ int run_repack(Session& session, const RepackArguments& arguments) {
       request->input = arguments.inputs[i];
       request->output = (*outputs)[i];
       TAILRACE_TAKE(const auto report, repack_visibly(session, arguments.quiet, *request));
-      TAILRACE_TRY(session.settle(report_file(session, report, table, arguments.quiet, trace)));
+      TAILRACE_TRY(session.agree(report_file(session, report, table, arguments.quiet, trace)));
       if (session.speaks()) document["files"].push_back(json_of(report));
       if (!report.unreadable.empty()) code = kExitResources;
     }

@@ -109,12 +109,12 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
     }
     Status written;
     ReportFile page;
-    TAILRACE_TRY(session.settle(page.open(arguments.report_path, session.speaks())));
+    TAILRACE_TRY(session.agree(page.open(arguments.report_path, session.speaks())));
     const Result<verbs::VerifyReport> report = verbs::verify_files(ranks, arguments.files);
     bar.clear();
     if (!report.ok()) return report.status();
     if (session.speaks()) written = page.finish(report_document(arguments.report_path, *report));
-    TAILRACE_TRY(session.settle(written));
+    TAILRACE_TRY(session.agree(written));
     // Not even a quiet run lets a promise that says little pass for success.
     const bool doubtful = report->n_doubtful() > 0 && arguments.quiet;
     return Shown{verify_text(*report), json_text(json_of(*report)),

@@ -84,16 +84,16 @@ bool read_members(hid_t type, std::vector<CompoundMember>& members) {
 using SharedList = std::shared_ptr<const Hdf5Id>;
 
 /// Copy the program's creation list; copies of the default list are shared.
-Result<SharedList> asked_list(Session& session, const CreateCall& call) {
+Result<SharedList> requested_list(Session& session, const CreateCall& call) {
   const bool standard = call.creation_list == H5P_DEFAULT;
   if (standard && session.standard_list != nullptr) return session.standard_list;
   Hdf5Id list(standard ? H5Pcreate(H5P_DATASET_CREATE) : H5Pcopy(call.creation_list));
   if (!list.valid())
     return hdf5_failure(Code::invalid_argument,
                         "the dataset creation property list cannot be copied");
-  auto asked = std::make_shared<const Hdf5Id>(std::move(list));
-  if (standard) session.standard_list = asked;
-  return asked;
+  auto requested = std::make_shared<const Hdf5Id>(std::move(list));
+  if (standard) session.standard_list = requested;
+  return requested;
 }
 
 /// Read the arguments of a call. @returns false if they are wrong or unsupported: HDF5 reports why
@@ -133,9 +133,9 @@ bool lacks_chunks(const NewDataset& definition) {
          definition.shape != definition.max_shape && !definition.shape.empty();
 }
 
-/// Copy the program's list `asked` and apply `plan`.
-Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetPlan& plan) {
-  Hdf5Id list(H5Pcopy(asked));
+/// Copy the program's list `requested` and apply `plan`.
+Result<Hdf5Id> changed_list(Session& session, hid_t requested, const DatasetPlan& plan) {
+  Hdf5Id list(H5Pcopy(requested));
   if (!list.valid())
     return hdf5_failure(Code::invalid_argument,
                         "the dataset creation property list cannot be copied");
@@ -169,13 +169,13 @@ Result<Hdf5Id> changed_list(Session& session, hid_t asked, const DatasetPlan& pl
   return list;
 }
 
-Result<SharedList> creation_list_of(Session& session, const SharedList& asked,
+Result<SharedList> creation_list_of(Session& session, const SharedList& requested,
                                     const DatasetPlan& plan) {
-  const bool known = asked == session.standard_list && !plan.in_chunks;
+  const bool known = requested == session.standard_list && !plan.in_chunks;
   SharedList& kept =
       plan.placed_at_once ? session.standard_list_placed : session.standard_list_of_root;
   if (known && kept != nullptr) return kept;
-  TAILRACE_TAKE(Hdf5Id list, changed_list(session, asked->get(), plan));
+  TAILRACE_TAKE(Hdf5Id list, changed_list(session, requested->get(), plan));
   auto changed = std::make_shared<const Hdf5Id>(std::move(list));
   if (known) kept = changed;
   return changed;
@@ -198,7 +198,7 @@ std::uint64_t place_of_values(hid_t dataset) {
 }
 
 /// Register the new dataset with the session. @returns the reason why it cannot be stored
-Status enter_new(Session& session, const CreateCall& call, const SharedList& asked,
+Status enter_new(Session& session, const CreateCall& call, const SharedList& requested,
                  const NewDataset& definition, const DatasetPlan& plan, hid_t created) {
   const Hdf5Scope scope;
   if (plan.in_chunks && !plan.keep_filters) {
@@ -208,7 +208,7 @@ Status enter_new(Session& session, const CreateCall& call, const SharedList& ask
   if (!address) return hdf5_failure(Code::internal, "its header cannot be found");
   const std::uint64_t values_at = plan.placed_at_once ? place_of_values(created) : 0;
   const std::size_t added = session.array->add(definition, plan, *address, values_at);
-  session.creation_lists[added] = asked;
+  session.creation_lists[added] = requested;
   const bool in_heap = definition.addresses && !hdf5_type_is_by_value(call.type, true);
   if (plan.why == kOutsideOfFile || in_heap) session.by_rank.insert(added);
   if (!plan.remark.empty()) session.remarks[plan.remark].push_back(definition.path);
@@ -267,17 +267,17 @@ Status visit_datasets(hid_t object, CopyVisit& visit) {
 hid_t create_dataset(Session& session, const CreateCall& call) {
   NewDataset definition;
   Result<DatasetPlan> plan = DatasetPlan();
-  SharedList asked;
+  SharedList requested;
   SharedList list;
   bool understood = false;
   // Call first: the other ranks wait for this one here, whatever it lacks.
   Result<std::shared_ptr<const BoxSeries>> boxes = receive_boxes(session, call);
   {
     const Hdf5Scope scope;
-    Result<SharedList> given = asked_list(session, call);
-    if (given.ok()) asked = std::move(*given);
-    understood =
-        asked != nullptr && read_call(call, asked->get(), definition) && !lacks_chunks(definition);
+    Result<SharedList> given = requested_list(session, call);
+    if (given.ok()) requested = std::move(*given);
+    understood = requested != nullptr && read_call(call, requested->get(), definition) &&
+                 !lacks_chunks(definition);
     if (understood && !boxes.ok()) plan = boxes.status();
     if (understood && boxes.ok()) {
       definition.boxes = std::move(*boxes);
@@ -289,7 +289,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
       }
       plan = session.array->plan_new(definition);
       if (plan.ok()) {
-        Result<SharedList> made = creation_list_of(session, asked, *plan);
+        Result<SharedList> made = creation_list_of(session, requested, *plan);
         if (made.ok()) {
           list = std::move(*made);
         } else {
@@ -300,7 +300,7 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   }
   if (!understood || !plan.ok()) {
     const Hdf5Scope scope;
-    asked.reset();  // Now, because it would clear the program's error stack later.
+    requested.reset();  // Now, because it would clear the program's error stack later.
     list.reset();
   }
   // HDF5 reports best what is wrong with such a call; a dataset that it creates is refused.
@@ -317,14 +317,14 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   const hid_t created = create_by_hdf5(call, list->get());
   if (created < 0) {
     const KeptErrors kept;
-    asked.reset();
+    requested.reset();
     list.reset();
     return created;
   }
   if (call.name != nullptr && session_of(created) != &session) {
     {
       const Hdf5Scope scope;
-      asked.reset();
+      requested.reset();
       list.reset();
     }
     return create_there(call, created);
@@ -332,14 +332,14 @@ hid_t create_dataset(Session& session, const CreateCall& call) {
   // An anonymous dataset may disappear unseen, so flushes must check.
   if (call.name == nullptr) session.array->look_for_deleted();
   const Status entered =
-      local_part([&] { return enter_new(session, call, asked, definition, *plan, created); });
+      local_part([&] { return enter_new(session, call, requested, definition, *plan, created); });
   if (entered.ok()) return created;
   // Delete the dataset, since its creation fails for the program, and close its id.
   {
     const Hdf5Scope scope;
     const Hdf5Id closed(created);
     if (call.name != nullptr) H5Ldelete(call.location, call.name, H5P_DEFAULT);
-    asked.reset();  // Now, because they would clear HDF5's error stack.
+    requested.reset();  // Now, because they would clear HDF5's error stack.
     list.reset();
   }
   session.array->give_up(definition.path);
@@ -363,19 +363,19 @@ Status enter_copies(Session*& session, hid_t location, const char* name) {
 
 Status enter_datasets(Session& session) {
   DatasetArray& array = *session.array;
-  const Result<Bytes> heard = broadcast_from_root(array.comm(), [&](ByteWriter& words) {
+  const Result<Bytes> received = broadcast_from_root(array.comm(), [&](ByteWriter& message) {
     const Hdf5Scope scope;
     CopyVisit visit{&session, "", {}};
     TAILRACE_TRY(visit_datasets(session.file(), visit));
     for (const auto& [path, address] : visit.found) {
-      words.add_text(path);
-      words.add(address);
+      message.add_text(path);
+      message.add(address);
     }
     return Status();
   });
-  TAILRACE_TRY(heard.status());
+  TAILRACE_TRY(received.status());
   return array.comm().agree(local_part([&] {
-    ByteReader reader(*heard);
+    ByteReader reader(*received);
     while (!reader.at_end()) {
       const std::string path = reader.take_text();
       const auto address = reader.take<std::uint64_t>();

@@ -95,28 +95,29 @@ Result<std::shared_ptr<const BoxSeries>> receive_boxes(Session& session, const C
   if (!names_level_data(call.name)) return std::shared_ptr<const BoxSeries>();
   // Another rank may have called something else, which is detected here.
   TAILRACE_TRY(session.array->meet());
-  const Result<Bytes> heard = broadcast_from_root(session.array->comm(), [&](ByteWriter& words) {
-    const Hdf5Scope scope;
-    BoxSeries boxes;
-    // Without memory for this, the dataset is stored like others.
-    const Status found = local_part([&] {
-      boxes = find_boxes(session, call);
-      return Status();
-    });
-    if (!found.ok()) boxes = BoxSeries();
-    words.add(static_cast<std::uint64_t>(boxes.components.size()));
-    for (const std::string& component : boxes.components) words.add_text(component);
-    for (const BoxSeries::Run& run : boxes.runs) {
-      words.add(run.n_boxes);
-      words.add(run.cells);
-    }
-    return Status();
-  });
-  TAILRACE_TRY(heard.status());
+  const Result<Bytes> received =
+      broadcast_from_root(session.array->comm(), [&](ByteWriter& message) {
+        const Hdf5Scope scope;
+        BoxSeries boxes;
+        // Without memory for this, the dataset is stored like others.
+        const Status found = local_part([&] {
+          boxes = find_boxes(session, call);
+          return Status();
+        });
+        if (!found.ok()) boxes = BoxSeries();
+        message.add(static_cast<std::uint64_t>(boxes.components.size()));
+        for (const std::string& component : boxes.components) message.add_text(component);
+        for (const BoxSeries::Run& run : boxes.runs) {
+          message.add(run.n_boxes);
+          message.add(run.cells);
+        }
+        return Status();
+      });
+  TAILRACE_TRY(received.status());
   std::shared_ptr<const BoxSeries> taken;
   const Status took = local_part([&] {
     auto boxes = std::make_shared<BoxSeries>();
-    ByteReader reader(*heard);
+    ByteReader reader(*received);
     const auto n_components = reader.take<std::uint64_t>();
     if (n_components == 0) return Status();
     while (boxes->components.size() < n_components) boxes->components.push_back(reader.take_text());

@@ -34,10 +34,10 @@ struct Vote {
   /// Reason for by_hdf5 or fails: this rank's, then the agreed one.
   char why[512] = "";
 
-  void say(Opening wanted, std::string_view words, bool silently = false) {
+  void cast(Opening wanted, std::string_view reason, bool silently = false) {
     opening = wanted;
     silent = silently;
-    std::snprintf(why, sizeof(why), "%.*s", static_cast<int>(words.size()), words.data());
+    std::snprintf(why, sizeof(why), "%.*s", static_cast<int>(reason.size()), reason.data());
   }
 };
 
@@ -61,18 +61,18 @@ inline void agree_on_opening(MPI_Comm comm, Vote& vote) {
                   vote.opening == Opening::fails ? rank : n_ranks,
                   here ? 0 : 1};
   if (MPI_Allreduce(MPI_IN_PLACE, least, 6, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS) {
-    return vote.say(Opening::fails, "MPI_Allreduce failed among the ranks that open the file");
+    return vote.cast(Opening::fails, "MPI_Allreduce failed among the ranks that open the file");
   }
   const bool alike = least[0] == -least[1];
   if (alike && !by_hdf5 && vote.opening != Opening::fails) return;
   const int first_loud = least[3];
   if (alike && by_hdf5 && first_loud == n_ranks) return;
   if (!alike && least[5] == 0) {
-    return vote.say(Opening::fails, "only some ranks have a file of this name open");
+    return vote.cast(Opening::fails, "only some ranks have a file of this name open");
   }
   const bool is_for_hdf5 = least[2] < n_ranks;
   if (!is_for_hdf5 && least[4] == n_ranks) {
-    return vote.say(Opening::fails, "some ranks create the file, others open it");
+    return vote.cast(Opening::fails, "some ranks create the file, others open it");
   }
   const int speaker = !is_for_hdf5 ? least[4] : first_loud < n_ranks ? first_loud : least[2];
   MPI_Bcast(vote.why, sizeof(vote.why), MPI_CHAR, speaker, comm);
@@ -83,9 +83,9 @@ inline void agree_on_opening(MPI_Comm comm, Vote& vote) {
     std::memcpy(vote.why, who, n);
   }
   vote.opening = is_for_hdf5 ? Opening::by_hdf5 : Opening::fails;
-  static char said[sizeof(vote.why)] = "";
-  if (!is_for_hdf5 || rank != 0 || std::strcmp(said, vote.why) == 0) return;
-  std::memcpy(said, vote.why, sizeof(said));
+  static char printed[sizeof(vote.why)] = "";
+  if (!is_for_hdf5 || rank != 0 || std::strcmp(printed, vote.why) == 0) return;
+  std::memcpy(printed, vote.why, sizeof(printed));
   std::fprintf(stderr, "tailrace: HDF5 writes the files without Tailrace: %s\n", vote.why);
 }
 

@@ -87,7 +87,7 @@ constexpr const char* kStillWritten =
 /// Vote for this rank, and prepare the session. Not collective; may run out of memory.
 void prepare(OpenCall& call, Vote& vote) {
   const auto by_hdf5 = [&](const std::string& why, bool silently = false) {
-    vote.say(Opening::by_hdf5, why, silently);
+    vote.cast(Opening::by_hdf5, why, silently);
   };
   if (call.name == nullptr) return by_hdf5("the file name is NULL", true);
   if (wanted_off()) return by_hdf5(kOffSetting, true);
@@ -106,7 +106,7 @@ void prepare(OpenCall& call, Vote& vote) {
   call.session->path = path_of_name(call.name);
   call.here = session_of_path(call.session->path);
   if (call.here != nullptr && call.here->closed) {
-    return vote.say(Opening::fails, kStillWritten);
+    return vote.cast(Opening::fails, kStillWritten);
   }
   if (call.here != nullptr) {
     vote.opening = call.create ? Opening::is_open : Opening::again;
@@ -115,7 +115,7 @@ void prepare(OpenCall& call, Vote& vote) {
   if (!call.create && (call.flags & H5F_ACC_RDWR) == 0) {
     return by_hdf5("opened only for reading", true);
   }
-  if (!entered.ok()) return vote.say(Opening::fails, entered.message());
+  if (!entered.ok()) return vote.cast(Opening::fails, entered.message());
   // The program may change its working directory before the file gets its name.
   std::error_code error;
   const std::filesystem::path absolute = std::filesystem::absolute(call.name, error);
@@ -207,7 +207,7 @@ hid_t open_agreed(OpenCall call, const ByHdf5<hid_t>& by_hdf5) {
   try {
     prepare(call, vote);
   } catch (const std::bad_alloc&) {
-    vote.say(Opening::fails, "not enough memory");
+    vote.cast(Opening::fails, "not enough memory");
   }
   agree_on_opening(comm, vote);
   // Collective, too: ranks that serve nothing free the communicator here.

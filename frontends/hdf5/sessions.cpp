@@ -80,7 +80,7 @@ void report(const Session& session, std::uint64_t root_bytes) {
 
 // --- files left open by the program
 
-void say_closed_is_lost(const std::string& name, const Status& ended) {
+void report_closed_is_lost(const std::string& name, const Status& ended) {
   report::print_remark(
       {name, ": the threads that complete H5Fclose in the background (mode=async) failed: ",
        ended.message()});
@@ -90,7 +90,7 @@ void end_in_finalize() {
   end_all_by_force([](bool speaks, const std::string& name, bool closed, const Status& ended) {
     if (!speaks) return;
     if (closed) {
-      say_closed_is_lost(name, ended);
+      report_closed_is_lost(name, ended);
     } else if (ended.ok()) {
       report::print_remark({name, ": closed by MPI_Finalize; H5Fclose was not called"});
     } else {
@@ -101,7 +101,7 @@ void end_in_finalize() {
 }
 
 /// Report the values that are lost. Closing needs all ranks, which is impossible at process exit.
-void say_what_is_lost() {
+void report_lost_files() {
   for (Session* session : all_sessions()) {
     const bool flushing = session->array->is_flushing();
     // Stop the threads first, because their resources are released next.
@@ -245,7 +245,7 @@ hid_t begin_session(const char* function, std::unique_ptr<Session> session) {
     if (begun.ok()) {
       if (!remark.empty()) report::print_remark({remark});
       table().push_back(std::move(session));
-      close_at_finalize<end_in_finalize, say_what_is_lost>();
+      close_at_finalize<end_in_finalize, report_lost_files>();
       if (std::exchange(hdf5_has_ended, false)) ask_mpi_finalize<end_in_finalize>();
       return id.release();
     }
@@ -353,7 +353,7 @@ Status end_closed_sessions(const std::vector<int>& ranks) {
     const bool speaks = session->array->comm().is_root();
     const Status ended = end_session(*session);
     // A call returns one failure, so this failure, the last on its file, is printed.
-    if (!ended.ok() && speaks) say_closed_is_lost(name, ended);
+    if (!ended.ok() && speaks) report_closed_is_lost(name, ended);
     if (first.ok())
       first = ended.within("file \"" + name +
                            "\", which H5Fclose completes in the background (mode=async)");
@@ -362,7 +362,7 @@ Status end_closed_sessions(const std::vector<int>& ranks) {
 }
 
 void end_all_by_force(const std::function<void(bool speaks, const std::string& name, bool closed,
-                                               const Status& ended)>& tell) {
+                                               const Status& ended)>& report) {
   // Close the ids of all sessions first: HDF5 keeps a file open while a file mounted in it has an
   // id.
   for (const Session* session : all_sessions()) close_ids_of_program(*session);
@@ -373,7 +373,7 @@ void end_all_by_force(const std::function<void(bool speaks, const std::string& n
     // All ranks have already met to close a closed session.
     const Status met = closed ? Status() : session->array->meet_to_close();
     const Status ended = end_session(*session);
-    if (!closed || !ended.ok()) tell(speaks, name, closed, met.ok() ? ended : met);
+    if (!closed || !ended.ok()) report(speaks, name, closed, met.ok() ? ended : met);
   }
 }
 

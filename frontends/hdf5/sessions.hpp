@@ -110,11 +110,11 @@ Status end_session(Session& session);
 Status end_closed_sessions(const std::vector<int>& ranks);
 bool any_closed_session();
 bool any_closed_session(const std::vector<int>& ranks);
-/// End all sessions, and close the ids that the program has left. `tell` is called for each session
-/// that the program has not closed, or that failed. `speaks` is true on the rank that reports it.
-/// Collective over each one's ranks.
+/// End all sessions, and close the ids that the program has left. `report` is called for each
+/// session that the program has not closed, or that failed. `speaks` is true on the rank that
+/// reports it. Collective over each one's ranks.
 void end_all_by_force(const std::function<void(bool speaks, const std::string& name, bool closed,
-                                               const Status& ended)>& tell);
+                                               const Status& ended)>& report);
 /// Count the program's open ids of some types (H5F_OBJ_...) in the session's file.
 std::uint64_t n_ids_of_program(const Session& session, unsigned types);
 /// True if an id that HDF5 lists is Tailrace's own.

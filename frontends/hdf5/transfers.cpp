@@ -357,9 +357,9 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
     return Status(Code::unsupported,
                   "chunk access supports only elements of fixed size that are stored in the file");
   }
-  const auto asked = session.creation_lists.find(target.dataset);
-  const Hdf5Id list(asked != session.creation_lists.end() ? H5Pcopy(asked->second->get())
-                                                          : H5Dget_create_plist(dataset));
+  const auto requested = session.creation_lists.find(target.dataset);
+  const Hdf5Id list(requested != session.creation_lists.end() ? H5Pcopy(requested->second->get())
+                                                              : H5Dget_create_plist(dataset));
   if (!list.valid() || H5Pget_layout(list.get()) != H5D_CHUNKED)
     return bad_call("it is not chunked");
   std::vector<hsize_t> extents(facts.shape->size());
@@ -494,8 +494,8 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
     const Status noted = local_part([&] { return array.fail(staged), Status(); });
     if (!noted.ok()) array.fail(noted);  // A short message needs no memory.
   }
-  const Status settled = array.settle();
-  return settled.ok() ? staged : settled;  // The failure common to all ranks.
+  const Status ended = array.end_collective_put();
+  return ended.ok() ? staged : ended;  // The failure common to all ranks.
 }
 
 Status prepare_to_read(Session& session, hid_t transfer_list) {

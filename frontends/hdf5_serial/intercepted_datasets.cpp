@@ -29,7 +29,7 @@ constexpr unsigned kAccessWithOthers = 0x20 | 0x40;
 
 using Extents = std::vector<hsize_t>;
 
-bool stands_alone(H5T_class_t kind) {
+bool is_self_contained(H5T_class_t kind) {
   return kind == H5T_INTEGER || kind == H5T_FLOAT || kind == H5T_BITFIELD || kind == H5T_ENUM ||
          kind == H5T_OPAQUE || kind == H5T_STRING;
 }
@@ -42,7 +42,7 @@ constexpr std::uint64_t kConvertedTogetherBytes = 64U << 20;
 // --- Selection of datasets and calls.
 
 InterceptedDatasets::InterceptedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads)
-    : hdf5_(hdf5), team_(n_threads), decoded_(kDecodedBytesMax), asked_(hdf5) {}
+    : hdf5_(hdf5), team_(n_threads), decoded_(kDecodedBytesMax), requested_files_(hdf5) {}
 
 InterceptedDataset& InterceptedDatasets::dataset_of(hid_t id) {
   const auto known = by_id_.find(id);
@@ -79,7 +79,7 @@ void InterceptedDatasets::look_at(hid_t id, const H5O_info_t& info, InterceptedD
   dataset.may_write = (intent & access_to_write) != 0;
   // Another program may write the file concurrently; then only HDF5 reads it correctly.
   const bool alone = (intent & kAccessWithOthers) == 0;
-  if (type >= 0 && alone && stands_alone(hdf5_.H5Tget_class(type)) &&
+  if (type >= 0 && alone && is_self_contained(hdf5_.H5Tget_class(type)) &&
       hdf5_.H5Tis_variable_str(type) == 0) {
     dataset.type = hdf5_.H5Tcopy(type);
     dataset.element_bytes = hdf5_.H5Tget_size(type);
@@ -88,8 +88,10 @@ void InterceptedDatasets::look_at(hid_t id, const H5O_info_t& info, InterceptedD
   // Lossy filters are served for reading only. While a file is written, a chunk loses more digits
   // each time that HDF5 evicts it from its cache.
   if (dataset.served && dataset.codec->lossy()) dataset.served = !dataset.may_write;
-  if (dataset.served && dataset.may_write) dataset.asked = asked_.find(id, info, creation, filters);
-  dataset.may_become_scale = dataset.asked != nullptr && dataset.asked->may_become_scale();
+  if (dataset.served && dataset.may_write) {
+    dataset.requested = requested_files_.find(id, info, creation, filters);
+  }
+  dataset.may_become_scale = dataset.requested != nullptr && dataset.requested->may_become_scale();
   if (type >= 0) hdf5_.H5Tclose(type);
   hdf5_.H5Pclose(creation);
 }
@@ -173,7 +175,7 @@ std::optional<InterceptedDatasets::Selected> InterceptedDatasets::select(
   if (hdf5_.H5Tequal(transfer.memory_type, dataset.type) <= 0) {
     // HDF5 would store these values exactly, although a bound is requested.
     const H5T_class_t kind = hdf5_.H5Tget_class(transfer.memory_type);
-    selected.converts = writes && dataset.asked != nullptr && dataset.asked->loses() &&
+    selected.converts = writes && dataset.requested != nullptr && dataset.requested->loses() &&
                         (kind == H5T_FLOAT || kind == H5T_INTEGER);
     if (!selected.converts) return std::nullopt;
   }
@@ -233,7 +235,9 @@ bool InterceptedDatasets::describe() {
   const QuietHdf5 quiet(hdf5_);
   bool ok = true;
   for (const auto& [id, dataset] : by_id_) {
-    if (dataset->asked != nullptr) ok = asked_.describe(id, *dataset->asked) && ok;
+    if (dataset->requested != nullptr) {
+      ok = requested_files_.describe(id, *dataset->requested) && ok;
+    }
   }
   return ok;
 }
@@ -243,7 +247,8 @@ bool InterceptedDatasets::forget(hid_t id) {
   if (known == by_id_.end()) return true;
   const std::shared_ptr<InterceptedDataset> dataset = known->second;
   const QuietHdf5 quiet(hdf5_);
-  const bool described = dataset->asked == nullptr || asked_.describe(id, *dataset->asked);
+  const bool described =
+      dataset->requested == nullptr || requested_files_.describe(id, *dataset->requested);
   drop_decoded(*dataset);
   while (!dataset->staged.empty()) unstage(*dataset, dataset->staged.begin()->first);
   if (dataset->type >= 0) hdf5_.H5Tclose(dataset->type);
@@ -333,8 +338,8 @@ bool InterceptedDatasets::write_converted(InterceptedDataset& dataset, const Tra
 
 bool InterceptedDatasets::write_slab(InterceptedDataset& dataset, const Slab& slab,
                                      const std::byte* values) {
-  if (dataset.asked != nullptr) {
-    dataset.asked->note_values({values, slab.n_elements() * dataset.element_bytes});
+  if (dataset.requested != nullptr) {
+    dataset.requested->note_values({values, slab.n_elements() * dataset.element_bytes});
   }
   std::vector<Shape> whole;
   bool ok = true;
@@ -490,7 +495,7 @@ bool InterceptedDatasets::send_staged(Which which) {
 /// True if later, larger extents may add elements to a chunk. If it were stored before that, the
 /// rest would have to be encoded exactly (requested_datasets.hpp, invariant 2).
 bool InterceptedDatasets::may_fill_up(const InterceptedDataset& dataset, const Shape& place) const {
-  if (dataset.asked == nullptr || !dataset.asked->loses()) return false;
+  if (dataset.requested == nullptr || !dataset.requested->loses()) return false;
   const Box box = box_of(dataset.chunk_shape, place);
   for (std::size_t d = 0; d < place.size(); ++d) {
     const std::uint64_t end = box.start[d] + box.count[d];
@@ -517,7 +522,7 @@ bool InterceptedDatasets::complete(InterceptedDataset& dataset, const Shape& pla
   const SlabPart all{slab, Shape(place.size())};
   const std::uint64_t n = inside.n_elements();
   ++report_.n_completed;
-  chunk.keeps_stored = dataset.asked != nullptr && is_stored(dataset, box);
+  chunk.keeps_stored = dataset.requested != nullptr && is_stored(dataset, box);
   std::vector<std::byte> there(n * element_bytes);
   if (!transfer_box(dataset, inside, there.data(), false)) return false;
   std::vector<std::byte> staged(n * element_bytes);
@@ -544,10 +549,10 @@ bool InterceptedDatasets::send(std::vector<Outgoing>& batch,
   const Codec* codec = nullptr;
   for (Outgoing& chunk : batch) {
     InterceptedDataset& dataset = *chunk.dataset;
-    if (dataset.asked == nullptr || !dataset.asked->loses()) continue;
+    if (dataset.requested == nullptr || !dataset.requested->loses()) continue;
     if (&dataset != last) {
-      if (asked_.is_scale(dataset.id)) dataset.asked->keep_scale();
-      codec = dataset.asked->codec_now();
+      if (requested_files_.is_scale(dataset.id)) dataset.requested->keep_scale();
+      codec = dataset.requested->codec_now();
       last = &dataset;
     }
     if (!chunk.keeps_stored) chunk.codec = codec;
@@ -583,7 +588,7 @@ bool InterceptedDatasets::store(Outgoing& chunk) {
       ++report_.n_encoded;
       if (chunk.codec != nullptr) {
         ++report_.n_lossy;
-        dataset.asked->note_stored();
+        dataset.requested->note_stored();
       }
       report_.value_bytes += dataset.chunk_bytes();
       report_.stored_bytes += n_bytes;

@@ -66,7 +66,7 @@ struct InterceptedDataset {
   bool fill_is_known = false;    ///< Chunks that are not in the file read as fill_value.
   std::unique_ptr<Codec> codec;  ///< The header's filters.
   /// Null if the options request nothing: then all chunks are encoded by the header's filters.
-  std::shared_ptr<RequestedDataset> asked;
+  std::shared_ptr<RequestedDataset> requested;
   /// Delay its chunks until a flush, if memory permits: it may still become a scale, which is
   /// exact.
   bool may_become_scale = false;
@@ -106,7 +106,7 @@ class InterceptedDatasets {
   InterceptedDatasets(const SerialHdf5& hdf5, std::uint64_t n_threads);
 
   /// Requests in the program's options for its files and datasets.
-  RequestedFiles& asked() { return asked_; }
+  RequestedFiles& requested_files() { return requested_files_; }
   /// Record in the attributes of all open datasets what they have lost. @returns false if HDF5
   /// refused it
   bool describe();
@@ -213,7 +213,7 @@ class InterceptedDatasets {
   std::uint64_t whole_bytes_ = 0;
   ChunkCache decoded_;
   std::size_t n_inspected_ = 0;  ///< Datasets so far; numbers the next one.
-  RequestedFiles asked_;
+  RequestedFiles requested_files_;
   SerialReport report_;
 };
 

@@ -82,14 +82,14 @@ bool RequestedFiles::write_note(hid_t dataset, const EncodingNote& note) const {
   return ok && attribute >= 0;
 }
 
-bool RequestedFiles::describe(hid_t dataset, RequestedDataset& asked) {
-  if (asked.may_be_late_scale() && is_late_scale(dataset)) {
-    report::print_remark({"dataset \"", asked.path(),
+bool RequestedFiles::describe(hid_t dataset, RequestedDataset& requested) {
+  if (requested.may_be_late_scale() && is_late_scale(dataset)) {
+    report::print_remark({"dataset \"", requested.path(),
                           "\" became a dimension scale after some of its values were stored with "
                           "loss; make it a scale before writing, or give it bound=none"});
-    asked.set_late_told();
+    requested.set_late_reported();
   }
-  File* const file = asked.described() ? nullptr : file_of(dataset);
+  File* const file = requested.described() ? nullptr : file_of(dataset);
   if (file == nullptr) return true;
   bool ok = true;
   // Delete attributes that a tool may have copied from its input; they do not describe this data.
@@ -98,12 +98,12 @@ bool RequestedFiles::describe(hid_t dataset, RequestedDataset& asked) {
   }
   if (file->options.file.notes != Notes::off) {
     try {
-      for (const EncodingNote& note : asked.notes()) ok = write_note(dataset, note) && ok;
+      for (const EncodingNote& note : requested.notes()) ok = write_note(dataset, note) && ok;
     } catch (const std::bad_alloc&) {
       ok = false;  // The caller continues to close its id.
     }
   }
-  asked.set_described();
+  requested.set_described();
   return ok;
 }
 

@@ -70,26 +70,26 @@ std::string left_out_text(const std::string& why, const std::set<std::string>& p
 Result<std::shared_ptr<RequestedDataset>> RequestedDataset::make(const FieldOptions& options,
                                                                  const DatasetFacts& facts,
                                                                  bool by_name) {
-  auto asked = std::make_shared<RequestedDataset>();
-  asked->options_ = options;
-  asked->facts_ = facts;
-  asked->by_name_ = by_name;
-  CodecRequest exact = asked->request_for(0);
+  auto requested = std::make_shared<RequestedDataset>();
+  requested->options_ = options;
+  requested->facts_ = facts;
+  requested->by_name_ = by_name;
+  CodecRequest exact = requested->request_for(0);
   exact.pointwise_bound = 0;
   exact.guards = {};
-  TAILRACE_TAKE(asked->exact_, make_codec(exact));
-  if (!asked->loses()) return asked;
+  TAILRACE_TAKE(requested->exact_, make_codec(exact));
+  if (!requested->loses()) return requested;
   // Try the codec now: a later failure could not be reported.
   const double some = options.bound.needs_range() ? 1 : absolute_bound(options.bound, 0, 0);
-  TAILRACE_TAKE(const std::unique_ptr<Codec> tried, make_codec(asked->request_for(some)));
-  const std::vector<FilterSpec>& header = asked->filters();
+  TAILRACE_TAKE(const std::unique_ptr<Codec> tried, make_codec(requested->request_for(some)));
+  const std::vector<FilterSpec>& header = requested->filters();
   const std::vector<FilterSpec>& made = tried->filters();
   if (!std::ranges::equal(header, made, {}, &FilterSpec::filter_id, &FilterSpec::filter_id)) {
     return Status(Code::unsupported,
-                  "codec " + asked->options_.codec +
+                  "codec " + requested->options_.codec +
                       " uses other filters with a bound than without; choose trz or portable");
   }
-  return asked;
+  return requested;
 }
 
 bool RequestedDataset::fits(const DatasetFacts& facts,
@@ -136,13 +136,14 @@ ValueFacts RequestedDataset::facts_now(double absolute_bound) const {
 }
 
 std::string RequestedDataset::take_bound_remark() {
-  constexpr DoorWords words = {"VALUE as the dataset's fill value, or as its attribute _FillValue",
-                               "allow-wide-bound=on in TAILRACE_OPTIONS"};
-  if (width_told_ || width_.fine()) return "";
-  width_told_ = true;
+  constexpr OptionSyntax syntax = {
+      "VALUE as the dataset's fill value, or as its attribute _FillValue",
+      "allow-wide-bound=on in TAILRACE_OPTIONS"};
+  if (width_reported_ || width_.fine()) return "";
+  width_reported_ = true;
   const double bound = absolute_bound(options_.bound, range_.least, range_.greatest);
   const BoundSubject subject{
-      facts_.path, "dataset \"" + facts_.path + "\"", facts_.dtype, options_.bound, bound, words};
+      facts_.path, "dataset \"" + facts_.path + "\"", facts_.dtype, options_.bound, bound, syntax};
   if (!width_.refused(options_.allow_wide_bound)) return remark_text(subject, width_);
   return "stored exactly from now on: " + refusal_text(subject, width_);
 }
@@ -182,10 +183,10 @@ Result<GlobOptions> RequestedFiles::read_options(bool& given) {
   GlobOptions options;
   options.file.door = Door::serial;
   options.file.notes = Notes::all;  // Nothing is added to the program's root group.
-  TAILRACE_TAKE(const OptionsText asked, options_text_of_environment());
-  given = !trimmed(asked.text).empty();
+  TAILRACE_TAKE(const OptionsText requested, options_text_of_environment());
+  given = !trimmed(requested.text).empty();
   const auto check = [&] {
-    TAILRACE_TRY(apply_glob_options(asked.text, options, asked.file));
+    TAILRACE_TRY(apply_glob_options(requested.text, options, requested.file));
     if (!options.component_bounds.empty()) {
       return Status(Code::unsupported,
                     "component: entries apply only to plotfiles of parallel programs");
@@ -241,23 +242,23 @@ void RequestedFiles::leave(hid_t file) {
   }
   std::erase_if(files_, [&](const auto& entry) {
     if (file >= 0 && entry.first != info.fileno) return false;
-    tell_idle(entry.second);
+    report_idle(entry.second);
     return true;
   });
 }
 
-void RequestedFiles::tell_idle(const File& file) {
-  const auto tell = [&](const std::string& remark) {
-    if (remark.empty() || !told_.insert(remark).second) return;
+void RequestedFiles::report_idle(const File& file) {
+  const auto report_once = [&](const std::string& remark) {
+    if (remark.empty() || !reported_.insert(remark).second) return;
     report::print_remark({file.name, ": ", remark});
   };
-  for (const auto& [why, paths] : file.left_out) tell(left_out_text(why, paths));
-  for (const auto& [address, dataset] : file.datasets) tell(dataset->take_bound_remark());
+  for (const auto& [why, paths] : file.left_out) report_once(left_out_text(why, paths));
+  for (const auto& [address, dataset] : file.datasets) report_once(dataset->take_bound_remark());
   const FieldOptions& of_all = file.options.file.field_defaults;
   const bool alone = asks_for_chunks(of_all) || !of_all.guards.empty();
-  if (alone && !file.asked && !file.paths.empty()) tell(kOnlyWithCodec);
+  if (alone && !file.requested && !file.paths.empty()) report_once(kOnlyWithCodec);
   if (!file.made_here && file.paths.empty()) return;
-  tell(idle_globs_remark(file.options, file.paths, {}));
+  report_once(idle_globs_remark(file.options, file.paths, {}));
 }
 
 std::string RequestedFiles::path_of(hid_t object) const {
@@ -335,7 +336,7 @@ Result<std::shared_ptr<RequestedDataset>> RequestedFiles::ask(File& file, Datase
                   decide(policy_facts(facts), request, Door::serial));
     if (decision.form == StorageForm::by_hdf5) return nothing;
     if (created) {
-      file.asked = true;
+      file.requested = true;
       const bool kept = !facts.chunk_shape.empty() && asks_for_chunks(options);
       if (kept) file.left_out[kChunkedByProgram].insert(facts.path);
     }
@@ -381,16 +382,16 @@ Result<std::shared_ptr<RequestedDataset>> RequestedFiles::plan(const Creation& c
 }
 
 Result<hid_t> RequestedFiles::creation_list(const Creation& creation,
-                                            const RequestedDataset& asked) const {
+                                            const RequestedDataset& requested) const {
   const hid_t list = creation.list != H5P_DEFAULT
                          ? hdf5_.H5Pcopy(creation.list)
                          : hdf5_.H5Pcreate(*hdf5_.H5P_CLS_DATASET_CREATE_ID_g);
   bool ok = list >= 0;
-  const std::vector<hsize_t> chunk(asked.chunk_shape().begin(), asked.chunk_shape().end());
+  const std::vector<hsize_t> chunk(requested.chunk_shape().begin(), requested.chunk_shape().end());
   // The list may have filters even without chunks.
   ok = ok && hdf5_.H5Premove_filter(list, H5Z_FILTER_ALL) >= 0;
   ok = ok && hdf5_.H5Pset_chunk(list, int(chunk.size()), chunk.data()) >= 0;
-  for (const FilterSpec& filter : asked.filters()) {
+  for (const FilterSpec& filter : requested.filters()) {
     ok = ok && hdf5_.H5Pset_filter(list, H5Z_filter_t(filter.filter_id), filter.flags,
                                    filter.client_data.size(), filter.client_data.data()) >= 0;
   }
@@ -399,17 +400,17 @@ Result<hid_t> RequestedFiles::creation_list(const Creation& creation,
   if (ok) return list;
   if (list >= 0) hdf5_.H5Pclose(list);
   return Status(Code::unsupported,
-                "dataset \"" + asked.path() +
+                "dataset \"" + requested.path() +
                     "\": HDF5 rejects the creation list that these options lead to");
 }
 
-void RequestedFiles::add(hid_t dataset, const std::shared_ptr<RequestedDataset>& asked) {
+void RequestedFiles::add(hid_t dataset, const std::shared_ptr<RequestedDataset>& requested) {
   H5O_info_t info{};
   if (identities_.empty() || hdf5_.H5Oget_info2(dataset, &info, H5O_INFO_BASIC) < 0) return;
   const auto identity = identities_.find(info.fileno);
   if (identity != identities_.end()) {
     std::set<haddr_t>& replaced = replaced_[identity->second];
-    if (asked != nullptr) {
+    if (requested != nullptr) {
       replaced.insert(info.addr);
     } else {
       replaced.erase(info.addr);  // The address may be that of a deleted dataset.
@@ -418,7 +419,7 @@ void RequestedFiles::add(hid_t dataset, const std::shared_ptr<RequestedDataset>&
   const auto file = files_.find(info.fileno);
   if (file == files_.end()) return;
   file->second.datasets.erase(info.addr);  // The address may be that of a deleted dataset.
-  if (asked != nullptr) file->second.datasets[info.addr] = asked;
+  if (requested != nullptr) file->second.datasets[info.addr] = requested;
 }
 
 /// True if codecs and bounds apply to the values of this object.
@@ -435,8 +436,8 @@ void RequestedFiles::add_anonymous(hid_t dataset) {
   File* const file = file_of(dataset);
   if (file == nullptr) return;
   const FieldOptions& of_all = file->options.file.field_defaults;
-  const bool asked = of_all.codec_given || !of_all.bound.lossless();
-  if (asked && has_numbers(dataset)) file->left_out[kWithoutName].insert("(without a name)");
+  const bool requested = of_all.codec_given || !of_all.bound.lossless();
+  if (requested && has_numbers(dataset)) file->left_out[kWithoutName].insert("(without a name)");
 }
 
 /// Context of add_copied() for each copied dataset.
@@ -479,8 +480,8 @@ void RequestedFiles::add_copied(const Copy& copy, const char* name, const H5O_in
   const std::string path = copy.to_path + below;
   file->second.paths.push_back(path);
   const Result<FieldOptions> options = options_by_glob(path, 0, false, file->second.options);
-  const bool asked = options.ok() && (options->codec_given || !options->bound.lossless());
-  if (asked && numbers && !replaced) file->second.left_out[kCopiedAsTheyAre].insert(path);
+  const bool requested = options.ok() && (options->codec_given || !options->bound.lossless());
+  if (requested && numbers && !replaced) file->second.left_out[kCopiedAsTheyAre].insert(path);
 }
 
 void RequestedFiles::add_copy(hid_t from, const char* from_name, hid_t to, const char* to_name) {
@@ -526,9 +527,9 @@ std::shared_ptr<RequestedDataset> RequestedFiles::find(hid_t dataset, const H5O_
     return made_here->second;
   }
   // An earlier program may have created it with the same request.
-  const Result<std::shared_ptr<RequestedDataset>> asked = ask(file->second, facts, false);
-  if (!asked.ok() || *asked == nullptr) return nullptr;
-  RequestedDataset& it = **asked;
+  const Result<std::shared_ptr<RequestedDataset>> requested = ask(file->second, facts, false);
+  if (!requested.ok() || *requested == nullptr) return nullptr;
+  RequestedDataset& it = **requested;
   const ErrorBound& bound = it.options().bound;
   const bool same = it.loses() && it.fits(facts, filters) &&
                     number_attribute(dataset, kBoundAskedAttribute) == bound.value &&
@@ -536,8 +537,8 @@ std::shared_ptr<RequestedDataset> RequestedFiles::find(hid_t dataset, const H5O_
                     text_attribute(dataset, kBoundModeAttribute) == bound_mode_name(bound.mode);
   if (!same) return nullptr;
   it.continue_from(number_attribute(dataset, kAbsoluteBoundAttribute).value_or(0));
-  datasets[info.addr] = *asked;
-  return *asked;
+  datasets[info.addr] = *requested;
+  return *requested;
 }
 
 }  // namespace tailrace::hdf5_serial

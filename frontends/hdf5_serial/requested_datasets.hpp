@@ -69,9 +69,9 @@ class RequestedDataset {
   void keep_scale() { keeps_ = keeps_ || !by_name_; }
   /// True if the dataset would be stored exactly if it became a scale.
   bool may_become_scale() const { return loses() && !by_name_ && facts_.shape.size() == 1; }
-  /// True if values have lost digits that a scale would keep; false after set_late_told().
-  bool may_be_late_scale() const { return lossy_ && !by_name_ && !late_told_; }
-  void set_late_told() { late_told_ = true; }
+  /// True if values have lost digits that a scale would keep; false after set_late_reported().
+  bool may_be_late_scale() const { return lossy_ && !by_name_ && !late_reported_; }
+  void set_late_reported() { late_reported_ = true; }
 
   /// Note values that the program writes, for bounds that need their range.
   void note_values(std::span<const std::byte> values);
@@ -105,8 +105,8 @@ class RequestedDataset {
   ValueRange range_;
   MagnitudeSample sample_;
   BoundVerdict width_;
-  bool width_told_ = false;
-  bool late_told_ = false;
+  bool width_reported_ = false;
+  bool late_reported_ = false;
   bool lossy_ = false;     ///< Some chunk has lost digits.
   bool described_ = true;  ///< The attributes are up to date.
 };
@@ -124,7 +124,7 @@ class RequestedFiles {
     bool made_here = false;
     std::vector<std::string> paths;  ///< Paths of created datasets.
     std::map<haddr_t, std::shared_ptr<RequestedDataset>> datasets = {};
-    bool asked = false;  ///< Options request something for a created dataset.
+    bool requested = false;  ///< Options request something for a created dataset.
     /// Requests that are not met, and their datasets; reported when the file is closed.
     std::map<std::string, std::set<std::string>> left_out = {};
   };
@@ -141,12 +141,12 @@ class RequestedFiles {
   /// Find the request for a dataset that is about to be created; null if none.
   Result<std::shared_ptr<RequestedDataset>> plan(const Creation& creation);
   /// Copy the program's creation list and apply the request. @error unsupported  HDF5 refuses it
-  Result<hid_t> creation_list(const Creation& creation, const RequestedDataset& asked) const;
+  Result<hid_t> creation_list(const Creation& creation, const RequestedDataset& requested) const;
   /// Delay closing a list until the next one is created. Closing it now would clear HDF5's error
   /// stack, which reports a failure to the program. @returns the list
   hid_t close_later(hid_t list);
   /// Register a created dataset. @param asked  null: created as the program specified.
-  void add(hid_t dataset, const std::shared_ptr<RequestedDataset>& asked);
+  void add(hid_t dataset, const std::shared_ptr<RequestedDataset>& requested);
   /// Register an anonymous dataset. Options cannot apply to it, even if they apply to all datasets.
   void add_anonymous(hid_t dataset);
   /// Register an object copied by H5Ocopy, and everything below it. Copies of datasets with
@@ -163,7 +163,7 @@ class RequestedFiles {
 
   /// Record in a dataset's attributes what it has lost, if they are not up to date. @returns false
   /// if HDF5 refused one
-  bool describe(hid_t dataset, RequestedDataset& asked);
+  bool describe(hid_t dataset, RequestedDataset& requested);
   /// True if the dataset is a dimension scale, like netCDF's coordinates.
   bool is_scale(hid_t dataset) const;
   /// Handle the end of a file id, or of all ids (H5I_INVALID_HID). With the last id of a file,
@@ -187,7 +187,7 @@ class RequestedFiles {
   std::optional<double> number_attribute(hid_t dataset, const char* name) const;
   bool is_late_scale(hid_t dataset) const;
   bool write_note(hid_t dataset, const EncodingNote& note) const;
-  void tell_idle(const File& file);
+  void report_idle(const File& file);
 
   const SerialHdf5& hdf5_;
   std::map<unsigned long, File> files_;  ///< Keyed by HDF5's file number.
@@ -195,7 +195,7 @@ class RequestedFiles {
   std::map<unsigned long, Identity> identities_;
   std::map<Identity, std::set<haddr_t>> replaced_;  ///< Datasets with replaced filters.
   std::vector<hid_t> lists_;                        ///< Lists to be closed later.
-  std::set<std::string> told_;                      ///< Remarks that were reported already.
+  std::set<std::string> reported_;                  ///< Remarks that were reported already.
 };
 
 }  // namespace tailrace::hdf5_serial

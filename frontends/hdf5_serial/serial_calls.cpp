@@ -58,7 +58,7 @@ struct State {
   std::recursive_mutex mutex;
   /// Nesting depth of intercepted calls; HDF5 may call back from within one.
   int depth = 0;
-  bool asked = false;
+  bool begun = false;
   InterceptedDatasets* datasets = nullptr;  ///< Null if nothing is served.
 };
 
@@ -69,14 +69,16 @@ State& state() {
 }
 
 /// Report a failure on stderr and on HDF5's error stack, since few programs print that stack.
-void tell(const char* call, const char* message) {
+void report_failure(const char* call, const char* message) {
   std::fprintf(stderr, "tailrace: %s: %s\n", call, message);
   const SerialHdf5& hdf5 = *serial_hdf5();
   hdf5.H5Eclear2(H5E_DEFAULT);
   hdf5.H5Epush2(H5E_DEFAULT, "tailrace", call, 0, *hdf5.H5E_ERR_CLS_g, *hdf5.H5E_ARGS_g,
                 *hdf5.H5E_BADVALUE_g, "%s", message);
 }
-void tell(const char* call, const Status& status) { tell(call, status.message().c_str()); }
+void report_failure(const char* call, const Status& status) {
+  report_failure(call, status.message().c_str());
+}
 
 /// Run Tailrace's part of a call. No exception (out of memory) may leave it, since the program is
 /// C. @returns `failed` after an exception
@@ -86,7 +88,7 @@ auto guarded(const char* call, const Work& work, decltype(work()) failed) noexce
   try {
     return work();
   } catch (const std::exception&) {
-    tell(call, "not enough memory");
+    report_failure(call, "not enough memory");
     return failed;
   }
 }
@@ -110,7 +112,7 @@ void print_report(const InterceptedDatasets& datasets) {
 void leave(InterceptedDatasets& datasets, hid_t file) {
   const QuietHdf5 quiet(*serial_hdf5());
   const auto work = [&] {
-    datasets.asked().leave(file);
+    datasets.requested_files().leave(file);
     return true;
   };
   static_cast<void>(guarded("H5Fclose", work, false));
@@ -150,7 +152,7 @@ class Turn {
  public:
   Turn() : state_(state()), lock_(state_.mutex) {
     ++state_.depth;
-    if (!state_.asked) ask();
+    if (!state_.begun) begin();
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -164,12 +166,12 @@ class Turn {
   }
 
  private:
-  void ask() {
-    state_.asked = true;
+  void begin() {
+    state_.begun = true;
     const SerialHdf5* const hdf5 = is_set("TAILRACE_HDF5", "off") ? nullptr : serial_hdf5();
     if (hdf5 == nullptr || hdf5->H5open() < 0) return;
-    const auto begin = [&] { return new InterceptedDatasets(*hdf5, wanted_threads()); };
-    state_.datasets = guarded("begin", begin, nullptr);
+    const auto make_datasets = [&] { return new InterceptedDatasets(*hdf5, wanted_threads()); };
+    state_.datasets = guarded("begin", make_datasets, nullptr);
     if (state_.datasets == nullptr) return;
     // HDF5 has been initialized, so its own exit handler runs after this one.
     std::atexit(at_exit);
@@ -201,18 +203,19 @@ hid_t open_file(const Turn& turn, const char* call, const char* name, bool made_
     if (!writes) {  // Options do not apply, but it may be the source of H5Ocopy.
       file = open();
       RequestedFiles::File source{name != nullptr ? name : "", {}, false, {}, {}};
-      if (file >= 0) datasets->asked().enter(file, std::move(source), false);
+      if (file >= 0) datasets->requested_files().enter(file, std::move(source), false);
       return true;
     }
     bool given = false;
     Result<GlobOptions> options = RequestedFiles::read_options(given);
     if (!options.ok()) {
-      tell(call, options.status().within(name != nullptr ? name : "a file"));
+      report_failure(call, options.status().within(name != nullptr ? name : "a file"));
       return true;
     }
-    RequestedFiles::File asked{name != nullptr ? name : "", std::move(*options), made_here, {}, {}};
+    RequestedFiles::File requested{
+        name != nullptr ? name : "", std::move(*options), made_here, {}, {}};
     file = open();
-    if (file >= 0) datasets->asked().enter(file, std::move(asked), given);
+    if (file >= 0) datasets->requested_files().enter(file, std::move(requested), given);
     return true;
   };
   if (guarded(call, work, false) || file < 0) return file;
@@ -226,9 +229,9 @@ hid_t create_dataset(const Turn& turn, const RequestedFiles::Creation& creation,
                      const Create& create) {
   InterceptedDatasets* const datasets = turn.datasets();
   if (datasets == nullptr) return create(creation.list);
-  RequestedFiles& files = datasets->asked();
+  RequestedFiles& files = datasets->requested_files();
   hid_t list = H5I_INVALID_HID;
-  std::shared_ptr<RequestedDataset> asked;
+  std::shared_ptr<RequestedDataset> requested;
   const auto plan = [&] {
     Status planned;
     {
@@ -236,20 +239,20 @@ hid_t create_dataset(const Turn& turn, const RequestedFiles::Creation& creation,
       Result<std::shared_ptr<RequestedDataset>> made = files.plan(creation);
       planned = made.status();
       if (made.ok() && *made != nullptr) {
-        asked = *made;
-        const Result<hid_t> adapted = files.creation_list(creation, *asked);
+        requested = *made;
+        const Result<hid_t> adapted = files.creation_list(creation, *requested);
         planned = adapted.status();
         if (adapted.ok()) list = files.close_later(*adapted);
       }
     }
-    if (!planned.ok()) tell("H5Dcreate", planned);
+    if (!planned.ok()) report_failure("H5Dcreate", planned);
     return planned.ok();
   };
   if (!guarded("H5Dcreate", plan, false)) return H5I_INVALID_HID;
-  const hid_t dataset = create(asked != nullptr ? list : creation.list);
+  const hid_t dataset = create(requested != nullptr ? list : creation.list);
   if (dataset < 0) return dataset;
   const auto add = [&] {
-    files.add(dataset, asked);
+    files.add(dataset, requested);
     return true;
   };
   if (guarded("H5Dcreate", add, false)) return dataset;
@@ -258,9 +261,9 @@ hid_t create_dataset(const Turn& turn, const RequestedFiles::Creation& creation,
 }
 
 bool leave_file(InterceptedDatasets& datasets, hid_t file) {
-  const bool told = datasets.forget_all();
+  const bool complete = datasets.forget_all();
   leave(datasets, file);
-  return told;
+  return complete;
 }
 
 template <class Returned>
@@ -289,13 +292,13 @@ namespace serial = tailrace::hdf5_serial;
     if (real == nullptr) return static_cast<returned>(-1);                                     \
     const serial::Turn turn;                                                                   \
     const bool flushed = turn.flush(#name);                                                    \
-    bool told = true;                                                                          \
+    bool complete = true;                                                                      \
     if (serial::InterceptedDatasets* const datasets = turn.datasets()) {                       \
-      told = serial::guarded(                                                                  \
+      complete = serial::guarded(                                                              \
           #name, [&] { return static_cast<void>(datasets), drop; }, false);                    \
     }                                                                                          \
     const returned result = real arguments;                                                    \
-    return flushed && told ? result : serial::failed(result);                                  \
+    return flushed && complete ? result : serial::failed(result);                              \
   }
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -402,7 +405,7 @@ TAILRACE_SERIAL_CALL(hid_t, H5Dcreate_anon,
   const hid_t dataset = real(location, type, space, creation_list, access_list);
   serial::InterceptedDatasets* const datasets = turn.datasets();
   if (datasets == nullptr || dataset < 0) return dataset;
-  const auto work = [&] { return datasets->asked().add_anonymous(dataset), true; };
+  const auto work = [&] { return datasets->requested_files().add_anonymous(dataset), true; };
   if (serial::guarded("H5Dcreate_anon", work, false)) return dataset;
   serial::serial_hdf5()->H5Dclose(dataset);
   return -1;
@@ -419,7 +422,9 @@ TAILRACE_SERIAL_CALL(herr_t, H5Ocopy,
   const bool flushed = turn.flush("H5Ocopy") && serial::guarded("H5Ocopy", describe, false);
   const herr_t copied = real(from, from_name, to, to_name, copy_list, link_list);
   if (datasets == nullptr || copied < 0) return copied;
-  const auto work = [&] { return datasets->asked().add_copy(from, from_name, to, to_name), true; };
+  const auto work = [&] {
+    return datasets->requested_files().add_copy(from, from_name, to, to_name), true;
+  };
   return serial::guarded("H5Ocopy", work, false) && flushed ? copied : -1;
 }
 
@@ -492,10 +497,11 @@ TAILRACE_SERIAL_CALL(herr_t, H5Dwrite_chunk,
   if (real == nullptr) return -1;
   const serial::Turn turn;
   serial::InterceptedDatasets* const datasets = turn.datasets();
-  if (datasets != nullptr && datasets->asked().has_replaced_filters(id)) {
-    serial::tell("H5Dwrite_chunk",
-                 "the program encoded a chunk with filters that TAILRACE_OPTIONS replaces; exclude "
-                 "this dataset from TAILRACE_OPTIONS");
+  if (datasets != nullptr && datasets->requested_files().has_replaced_filters(id)) {
+    serial::report_failure(
+        "H5Dwrite_chunk",
+        "the program encoded a chunk with filters that TAILRACE_OPTIONS replaces; exclude "
+        "this dataset from TAILRACE_OPTIONS");
     return -1;
   }
   const auto work = [&] {

@@ -59,8 +59,8 @@ int run(OpenFile& file, Direction direction, int status, std::vector<Transfer*> 
   if (!direction.collective) return first_of(status, run_alone(file, direction.put, transfers));
   if (!direction.put) return first_of(status, get_together(file, transfers));
   const int put = run_alone(file, true, transfers);
-  const int settled = report_failure(file.array->settle(), file.array->comm());
-  return first_of(status, first_of(put, settled));
+  const int ended = report_failure(file.array->end_collective_put(), file.array->comm());
+  return first_of(status, first_of(put, ended));
 }
 
 int take_request(OpenFile& file, bool put, bool buffered, int status, Transfer transfer,
@@ -207,8 +207,8 @@ int wait_for(OpenFile& file, bool collective, int n, int* ids, int* statuses) {
     return first;
   }
   if (!file.read_only) {
-    const int settled = report_failure(file.array->settle(), file.array->comm());
-    if (first == NC_NOERR) first = settled;
+    const int ended = report_failure(file.array->end_collective_put(), file.array->comm());
+    if (first == NC_NOERR) first = ended;
   }
   if (!any_gets(file, taken)) return first;
   std::vector<ReadRequest> slabs;

@@ -126,19 +126,19 @@ struct RequestedFormats {
   std::map<std::string, int> by_path;
 };
 
-RequestedFormats& asked_formats() {
+RequestedFormats& requested_formats() {
   static RequestedFormats formats;
   return formats;
 }
 
 void remember_format(const std::string& path, int format) {
-  RequestedFormats& formats = asked_formats();
+  RequestedFormats& formats = requested_formats();
   const std::lock_guard<std::mutex> lock(formats.mutex);
   formats.by_path[path] = format;
 }
 
-int asked_format(const std::string& path) {
-  RequestedFormats& formats = asked_formats();
+int requested_format(const std::string& path) {
+  RequestedFormats& formats = requested_formats();
   const std::lock_guard<std::mutex> lock(formats.mutex);
   const auto found = formats.by_path.find(path);
   return found == formats.by_path.end() ? NC_FORMAT_NETCDF4 : found->second;
@@ -249,7 +249,7 @@ int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
     file->front = std::move(*front);
   }
   file->create_mode = mode;
-  file->format = asked_format(file->path);
+  file->format = requested_format(file->path);
   file->read_only = (mode & NC_WRITE) == 0;
   const auto access = file->read_only ? ArrayFile::Access::read : ArrayFile::Access::write;
   const int status =
@@ -328,7 +328,7 @@ int enter_define_mode(OpenFile& file) {
   if (file.read_only) return NC_EPERM;
   if (file.defining) return NC_EINDEFINE;
   if (file.independent) {
-    const int status = report_failure(file.array->settle(), file.array->comm());
+    const int status = report_failure(file.array->end_collective_put(), file.array->comm());
     if (status != NC_NOERR) return status;
   }
   file.independent = false;
@@ -350,7 +350,8 @@ int end_independent(OpenFile& file) {
   if (file.defining) return NC_EINDEFINE;
   if (!file.independent) return NC_NOERR;
   file.independent = false;
-  return file.read_only ? NC_NOERR : report_failure(file.array->settle(), file.array->comm());
+  return file.read_only ? NC_NOERR
+                        : report_failure(file.array->end_collective_put(), file.array->comm());
 }
 
 int flush(OpenFile& file) {
@@ -362,7 +363,7 @@ int flush(OpenFile& file) {
 int sync_records(OpenFile& file) {
   if (file.defining) return NC_EINDEFINE;
   if (file.read_only) return NC_EPERM;
-  return report_failure(file.array->settle(), file.array->comm());
+  return report_failure(file.array->end_collective_put(), file.array->comm());
 }
 
 /// Move the metadata of a closed file to its front, if layout=front was requested.
@@ -435,7 +436,7 @@ void close_in_finalize() {
 }
 
 /// Report the values that are lost. Closing needs all ranks, which is impossible at process exit.
-void say_what_is_lost() {
+void report_lost_files() {
   for (const OpenFile* file : left_open()) {
     if (!file->array->comm().is_root()) continue;
     report::print_remark(
@@ -446,7 +447,7 @@ void say_what_is_lost() {
   }
 }
 
-void close_what_is_left_open() { close_at_finalize<close_in_finalize, say_what_is_lost>(); }
+void close_what_is_left_open() { close_at_finalize<close_in_finalize, report_lost_files>(); }
 
 int set_fill_mode(OpenFile& file, int mode, int* old_mode) {
   if (file.read_only) return NC_EPERM;
@@ -569,7 +570,7 @@ int ncmpi_inq_file_format(const char* filename, int* formatp) {
   if (formatp == nullptr) return NC_NOERR;
   const int format = ours::format_of_file(ours::without_prefix(filename));
   *formatp = format < 0                    ? NC_FORMAT_UNKNOWN
-             : format == NC_FORMAT_NETCDF4 ? ours::asked_format(filename)
+             : format == NC_FORMAT_NETCDF4 ? ours::requested_format(filename)
                                            : format;
   return format < 0 && format != NC_FORMAT_UNKNOWN ? format : NC_NOERR;
 }

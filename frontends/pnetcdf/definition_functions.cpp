@@ -242,8 +242,8 @@ int fill_record(OpenFile& file, int varid, MPI_Offset record) {
     put = file.array->put(file.variables[static_cast<std::size_t>(varid)], share, values);
   }
   const int status = report_failure(put);
-  const int settled = report_failure(file.array->settle(), file.array->comm());
-  return status != NC_NOERR ? status : settled;
+  const int ended = report_failure(file.array->end_collective_put(), file.array->comm());
+  return status != NC_NOERR ? status : ended;
 }
 
 }  // namespace

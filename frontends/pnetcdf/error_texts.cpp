@@ -183,7 +183,7 @@ constexpr ErrorText kErrors[] = {
 
 /// Call the real library's function of this name, or use `own` if it does not exist.
 template <class Own>
-const char* told(const char* function, int code, Own own) {
+const char* error_text(const char* function, int code, Own own) {
   const auto real = real_function<const char* (*)(int)>(function);
   if (real != nullptr) return real(code);
   if (code > 0) return std::strerror(code);
@@ -202,13 +202,13 @@ extern "C" {
 
 const char* ncmpi_strerror(int err) {
   const char* text =
-      ours::told("ncmpi_strerror", err, [](const auto& error) { return error.text; });
+      ours::error_text("ncmpi_strerror", err, [](const auto& error) { return error.text; });
   return text == nullptr ? "Unknown Error" : text;
 }
 
 const char* ncmpi_strerrno(int err) {
   const char* name =
-      ours::told("ncmpi_strerrno", err, [](const auto& error) { return error.name; });
+      ours::error_text("ncmpi_strerrno", err, [](const auto& error) { return error.name; });
   return name == nullptr ? "Unknown code" : name;
 }
 

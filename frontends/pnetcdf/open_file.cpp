@@ -239,9 +239,9 @@ const char* last_failure() { return last_text.c_str(); }
 
 int not_served(const char* function) {
   static std::mutex mutex;
-  static std::set<std::string> said;
+  static std::set<std::string> reported;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (said.insert(function).second) {
+  if (reported.insert(function).second) {
     std::fprintf(stderr,
                  "tailrace: %s is not supported for files that Tailrace writes (docs/pnetcdf.md)\n",
                  function);

@@ -294,10 +294,10 @@ Status EngineFile::fail_get_all(const std::string& why) {
   return comm.agree(Status(Code::invalid_argument, why));
 }
 
-Status EngineFile::settle() {
+Status EngineFile::end_collective_put() {
   const std::lock_guard lock(mutex_);
   TAILRACE_TRY(check_open(false));
-  return array_ != nullptr ? array_->settle() : Status();
+  return array_ != nullptr ? array_->end_collective_put() : Status();
 }
 
 Status EngineFile::flush() {

@@ -97,10 +97,10 @@ class EngineFile {
   /// Take part in the other ranks' get_all() without a request: it fails on all ranks. Collective.
   Status fail_get_all(const std::string& why);
 
-  Status settle();  ///< Collective. No effect in a file opened for reading.
-  Status flush();   ///< Collective. No effect in a file opened for reading.
-  Status close();   ///< Collective. May be called repeatedly.
-  Status abort();   ///< Collective. ArrayFile::abort(); closes a file opened for reading.
+  Status end_collective_put();  ///< Collective. No effect in a file opened for reading.
+  Status flush();               ///< Collective. No effect in a file opened for reading.
+  Status close();               ///< Collective. May be called repeatedly.
+  Status abort();  ///< Collective. ArrayFile::abort(); closes a file opened for reading.
   /// Return the counters of reads, or of flushes.
   Result<std::variant<ReadReport, ArrayFileReport>> report();
 

@@ -195,15 +195,15 @@ nb::tuple verify(const std::string& original, const std::string& compressed,
                  const std::vector<std::string>& ignore_attributes, bool values_only,
                  const nb::object& comm, const nb::object& progress) {
   std::unique_ptr<Comm> comm_given = comm_from_python(comm);
-  const auto tell = [&](std::uint64_t done, std::uint64_t total) {
+  const auto report_progress = [&](std::uint64_t done, std::uint64_t total) {
     if (progress.is_none()) return;
     const nb::gil_scoped_acquire acquire;
     progress(done, total);
   };
   const verbs::VerifyReport found = unlocked([&] {
     if (comm_given == nullptr) comm_given = make_self_comm();
-    const verbs::VerbRanks ranks{*comm_given, nullptr, nullptr, tell};
-    check(ranks.settle(hdf5::register_own_filters()));
+    const verbs::VerbRanks ranks{*comm_given, nullptr, nullptr, report_progress};
+    check(ranks.agree(hdf5::register_own_filters()));
     verbs::VerifyRequest request{original, compressed, bound, per_field, {only, exclude}, ""};
     request.ignore = ignore;
     request.ignore_attributes = ignore_attributes;
@@ -226,12 +226,12 @@ nb::tuple info(const std::string& path, const std::string& chunks_of) {
 /// left.
 void end_with_failure() {
 #ifdef __GLIBC__
-  static const bool asked = ::on_exit(
-                                [](int status, void*) {
-                                  if (status == 0) std::exit(EXIT_FAILURE);
-                                },
-                                nullptr) == 0;
-  (void)asked;
+  static const bool registered = ::on_exit(
+                                     [](int status, void*) {
+                                       if (status == 0) std::exit(EXIT_FAILURE);
+                                     },
+                                     nullptr) == 0;
+  (void)registered;
 #endif
 }
 
@@ -331,7 +331,8 @@ void bind_file(nb::module_& module) {
              check(unlocked([&] { return file.put_texts(variable, slab, texts); }));
            })
       .def("get_texts", &get_texts)
-      .def("settle", [](EngineFile& file) { check(unlocked([&] { return file.settle(); })); })
+      .def("settle",
+           [](EngineFile& file) { check(unlocked([&] { return file.end_collective_put(); })); })
       .def("flush", [](EngineFile& file) { check(unlocked([&] { return file.flush(); })); })
       .def("close", [](EngineFile& file) { check(unlocked([&] { return file.close(); })); })
       .def("abort", [](EngineFile& file) { check(unlocked([&] { return file.abort(); })); })

@@ -85,21 +85,21 @@ TextRoom room_of(int descriptor) {
   constexpr std::size_t usual_columns = 80;
   constexpr std::size_t least_columns = 40;   // Below this, each word would get a line of its own.
   constexpr std::size_t prose_columns = 100;  // Longer lines are hard to read.
-  std::size_t said = 0;
+  std::size_t stated = 0;
   if (const char* text = environment_variable("COLUMNS"); text != nullptr) {
     const char* end = text + std::strlen(text);
-    if (std::from_chars(text, end, said).ptr != end) said = 0;
+    if (std::from_chars(text, end, stated).ptr != end) stated = 0;
   }
   winsize size{};
   const bool terminal = ::isatty(descriptor) == 1;
   if (terminal) ::ioctl(descriptor, TIOCGWINSZ, &size);
-  if (said == 0) said = size.ws_col;
+  if (stated == 0) stated = size.ws_col;
   TextRoom room;
   room.prose = 0;
   room.may_leave_out = terminal && size.ws_col > 0;
-  if (said > 0 || terminal) {
-    room.table = std::max(said > 0 ? said : usual_columns, least_columns);
-    if (said > 0) room.prose = std::min(room.table, prose_columns);
+  if (stated > 0 || terminal) {
+    room.table = std::max(stated > 0 ? stated : usual_columns, least_columns);
+    if (stated > 0) room.prose = std::min(room.table, prose_columns);
   }
   return room;
 }

@@ -141,9 +141,9 @@ std::string failure_text(const VerifiedField& field) {
     out += fmt::format("{} {} (NaN, infinite or fill) changed", found.n_beyond_bound > 0 ? "," : "",
                        counted(found.n_special_changed, "special value"));
   }
-  if (task.psnr_asked() && finding.psnr() < task.asked.value) {
-    out +=
-        fmt::format(" PSNR {:.2f} dB, at least {} dB expected", finding.psnr(), task.asked.value);
+  if (task.psnr_requested() && finding.psnr() < task.requested.value) {
+    out += fmt::format(" PSNR {:.2f} dB, at least {} dB expected", finding.psnr(),
+                       task.requested.value);
   }
   if (field.n_guards_broken() > 0) {
     const bool before = found.n_beyond_bound + found.n_special_changed > 0;
@@ -181,7 +181,7 @@ std::string failure_text(const VerifiedField& field) {
 
 std::string verify_bound_text(const VerifyTask& task) {
   if (!task.bound_known) return "not recorded";
-  if (task.psnr_asked() || task.pointwise_bound > 0) return error_bound_text(task.asked);
+  if (task.psnr_requested() || task.pointwise_bound > 0) return error_bound_text(task.requested);
   if (std::isinf(task.absolute_bound)) return "none";
   return task.absolute_bound > 0 ? fmt::format("{:.4g}", task.absolute_bound) : "exact";
 }

@@ -220,7 +220,7 @@ Status add_exact(ScheduleReport& report, const std::string& solver,
 
 /// Combine all bounds. A solver's bound within its tolerance of the best plan becomes that plan's
 /// makespan. @error internal  a bound lies above a plan.
-Status settle_bounds(ScheduleReport& report) {
+Status combine_bounds(ScheduleReport& report) {
   constexpr double tolerance = 1e-7;
   report.best_bound_s = report.lower_bound_s;
   report.best_bound_source = "lower bound";
@@ -255,7 +255,7 @@ Status make_report(ScheduleReport& report, const SchedulePlan& plan,
   for (const std::string& solver : plan.solvers) {
     TAILRACE_TRY(add_exact(report, solver, arguments));
   }
-  return settle_bounds(report);
+  return combine_bounds(report);
 }
 
 /// Run the complete command on rank 0. @error bound_broken  a plan is not valid, which is our bug.
@@ -285,9 +285,9 @@ int run_schedule(Session& session, const ScheduleArguments& arguments) {
   ReportFile saved;
   Status status = json.open(arguments.json_path, session.speaks());
   if (status.ok()) status = saved.open(arguments.save_path, session.speaks());
-  status = session.settle(status);
+  status = session.agree(status);
   if (status.ok()) {
-    status = session.settle(session.speaks() ? schedule(arguments, json, saved) : Status());
+    status = session.agree(session.speaks() ? schedule(arguments, json, saved) : Status());
   }
   if (status.ok()) return kExitDone;
   const int code = session.fail(status);

@@ -100,9 +100,9 @@ ChildEnd wait_for(pid_t child, double limit_s) {
   return end;
 }
 
-/// Run the program and arguments `words` with `input` on stdin.
+/// Run the program and arguments `command` with `input` on stdin.
 /// @error plugin_missing  the program cannot be started.
-Result<ChildEnd> run_child(const std::vector<std::string>& words, const std::string& input,
+Result<ChildEnd> run_child(const std::vector<std::string>& command, const std::string& input,
                            double limit_s) {
   const MemoryFile in("instance");
   const MemoryFile out("plan");
@@ -112,8 +112,8 @@ Result<ChildEnd> run_child(const std::vector<std::string>& words, const std::str
   }
   TAILRACE_TRY(in.fill(input));
   std::vector<char*> arguments;
-  arguments.reserve(words.size() + 1);
-  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.reserve(command.size() + 1);
+  for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
 
   posix_spawn_file_actions_t actions;
@@ -129,7 +129,7 @@ Result<ChildEnd> run_child(const std::vector<std::string>& words, const std::str
     return Status(
         Code::plugin_missing,
         fmt::format("cannot start the interpreter {} ({}); set TAILRACE_PYTHON to another one",
-                    words.front(), std::strerror(failure)));
+                    command.front(), std::strerror(failure)));
   }
   ChildEnd end = wait_for(child, limit_s);
   end.output = out.text();
@@ -212,15 +212,15 @@ Result<ExactOutcome> schedule_exactly(const FlowShop& shop, const ExactRequest& 
   TAILRACE_TAKE(const std::string script, find_script());
   const char* chosen = environment_variable("TAILRACE_PYTHON");
   const std::string python = chosen != nullptr && *chosen != '\0' ? chosen : "python3";
-  const std::vector<std::string> words = {python,
-                                          script,
-                                          request.solver,
-                                          "--time-limit",
-                                          fmt::format("{}", request.time_limit_s),
-                                          "--workers",
-                                          std::to_string(request.n_workers)};
-  TAILRACE_TAKE(const auto end,
-                run_child(words, request_text(shop, request), 2 * request.time_limit_s + kGraceS));
+  const std::vector<std::string> command = {python,
+                                            script,
+                                            request.solver,
+                                            "--time-limit",
+                                            fmt::format("{}", request.time_limit_s),
+                                            "--workers",
+                                            std::to_string(request.n_workers)};
+  TAILRACE_TAKE(const auto end, run_child(command, request_text(shop, request),
+                                          2 * request.time_limit_s + kGraceS));
   if (end.timed_out) {
     return Status(Code::internal, fmt::format("{} did not stop within its limit of {} s",
                                               request.solver, request.time_limit_s));

@@ -30,8 +30,8 @@ struct SimulateArguments {
   std::size_t n_iterations = 0;    ///< 0: 10, or that of the recording.
 
   /// Changes to the application and to its noise that the user requested.
-  std::vector<std::function<void(VirtualApplication&)>> application_words;
-  std::vector<std::function<void(VirtualNoise&)>> noise_words;
+  std::vector<std::function<void(VirtualApplication&)>> application_setters;
+  std::vector<std::function<void(VirtualNoise&)>> noise_setters;
   std::string field_bytes;
   std::string chunk_bytes;
 

@@ -60,25 +60,25 @@ void add_application(CLI::App* sub, SimulateArguments& simulate) {
   what("--seed", simulate.seed, "N", "Seed of all random draws. Default 1.");
 
   const Group shape(sub, "The application, where it differs from the one named");
-  auto& words = simulate.application_words;
-  shape.later("--iteration-time", words, &VirtualApplication::iteration_s, "SECONDS",
+  auto& setters = simulate.application_setters;
+  shape.later("--iteration-time", setters, &VirtualApplication::iteration_s, "SECONDS",
               "Duration of an iteration without output.");
-  shape.later("--main-busy", words, &VirtualApplication::main_busy_share, "SHARE",
+  shape.later("--main-busy", setters, &VirtualApplication::main_busy_share, "SHARE",
               "Share of an iteration in which the application needs the main lane. Default 0.5.");
-  shape.later("--io-busy", words, &VirtualApplication::io_busy_share, "SHARE",
+  shape.later("--io-busy", setters, &VirtualApplication::io_busy_share, "SHARE",
               "Share of an iteration in which the application needs the I/O lane. Default 0.25.");
-  shape.later("--main-obstacles", words, &VirtualApplication::n_main_obstacles, "N",
+  shape.later("--main-obstacles", setters, &VirtualApplication::n_main_obstacles, "N",
               "Number of intervals in which the main lane is busy. Default 10.");
-  shape.later("--io-obstacles", words, &VirtualApplication::n_io_obstacles, "N",
+  shape.later("--io-obstacles", setters, &VirtualApplication::n_io_obstacles, "N",
               "Number of intervals in which the I/O lane is busy. Default 8.");
-  shape.later("--fields", words, &VirtualApplication::n_fields, "N", "Fields per rank.");
+  shape.later("--fields", setters, &VirtualApplication::n_fields, "N", "Fields per rank.");
   shape("--field-bytes", simulate.field_bytes, "SIZE", "Bytes of one field on one rank.");
   shape("--chunk", simulate.chunk_bytes, "SIZE", "Largest chunk. Default 8MiB.");
-  shape.later("--ratio", words, &VirtualApplication::mean_ratio, "RATIO",
+  shape.later("--ratio", setters, &VirtualApplication::mean_ratio, "RATIO",
               "Mean compression ratio of all chunks.");
-  shape.later("--ratio-difference", words, &VirtualApplication::ratio_difference, "RATIO",
+  shape.later("--ratio-difference", setters, &VirtualApplication::ratio_difference, "RATIO",
               "Difference between the largest and the least mean ratio of the ranks of a node.");
-  shape.later("--ratio-spread", words, &VirtualApplication::chunk_spread, "SIGMA",
+  shape.later("--ratio-spread", setters, &VirtualApplication::chunk_spread, "SIGMA",
               "Standard deviation of the logarithm of ratios within a rank. Default 0.3; 0 for "
               "uniform.");
 }
@@ -96,14 +96,14 @@ void add_costs(CLI::App* sub, SimulateArguments& simulate) {
   costs("--codec", simulate.codec, "CODEC", "A codec of the profile. Default trz.");
   costs("--encode", simulate.encode, "SIZE/s",
         "Encode throughput of a core in raw bytes. Default: the curve of the profile.");
-  costs.later("--noise-obstacles", simulate.noise_words, &VirtualNoise::obstacles, "SIGMA",
+  costs.later("--noise-obstacles", simulate.noise_setters, &VirtualNoise::obstacles, "SIGMA",
               "Noise of the starts and ends of obstacles, as a share of the iteration. Default "
               "0.01; recordings 0.");
-  costs.later("--noise-ratio", simulate.noise_words, &VirtualNoise::ratio, "SIGMA",
+  costs.later("--noise-ratio", simulate.noise_setters, &VirtualNoise::ratio, "SIGMA",
               "Noise of the ratio of a chunk against its forecast. Default 0.1; recordings 0.");
-  costs.later("--noise-encode", simulate.noise_words, &VirtualNoise::encode, "SIGMA",
+  costs.later("--noise-encode", simulate.noise_setters, &VirtualNoise::encode, "SIGMA",
               "Noise of encode throughput. Default 0.05; recordings 0.");
-  costs.later("--noise-write", simulate.noise_words, &VirtualNoise::write, "SIGMA",
+  costs.later("--noise-write", simulate.noise_setters, &VirtualNoise::write, "SIGMA",
               "Noise of I/O throughput. Default 0.05; recordings 0.");
   costs("--step-costs", simulate.step_costs, "on|off",
         "Include the fixed costs of a step from --profile: messages between ranks, index and "
@@ -222,26 +222,26 @@ Status simulate(const SimulateArguments& arguments) {
 
 Command add_simulate(CLI::App& app) {
   const auto arguments = std::make_shared<SimulateArguments>();
-  SimulateArguments& words = *arguments;
+  SimulateArguments& given = *arguments;
   CLI::App* sub = app.add_subcommand("simulate", kSimulateDescription);
   sub->footer(kSimulateFooter);
-  add_application(sub, words);
-  add_costs(sub, words);
-  add_output(sub, words);
+  add_application(sub, given);
+  add_costs(sub, given);
+  add_output(sub, given);
   const Group reports(sub, "Reports");
-  reports("--figure", words.figure, "3|7|8|11",
+  reports("--figure", given.figure, "3|7|8|11",
           "Compute this figure of the paper instead of one run; the options above still apply.");
-  reports("--plot", words.plot_path, "FILE", "Draw the result, .png or .svg.");
-  reports("--csv", words.csv_path, "FILE",
+  reports("--plot", given.plot_path, "FILE", "Draw the result, .png or .svg.");
+  reports("--csv", given.csv_path, "FILE",
           "Write the numbers of the figure, or of each iteration, as CSV.");
-  reports("--trace", words.trace_path, "FILE",
+  reports("--trace", given.trace_path, "FILE",
           "Write the last in-situ iteration of the first ranks, in virtual time, for "
           "ui.perfetto.dev (Chrome trace JSON).");
-  reports("--trace-ranks", words.trace_ranks, "N",
+  reports("--trace-ranks", given.trace_ranks, "N",
           "Number of traced ranks of the first node. Default 4.");
-  reports("--threads", words.n_threads, "N", "Threads of the simulator. Default 0: one per core.");
-  reports("--json", words.json_path, "FILE", "Write the numbers as JSON; '-' is standard output.");
-  reports.flag("-q,--quiet", words.quiet, "No table.");
+  reports("--threads", given.n_threads, "N", "Threads of the simulator. Default 0: one per core.");
+  reports("--json", given.json_path, "FILE", "Write the numbers as JSON; '-' is standard output.");
+  reports.flag("-q,--quiet", given.quiet, "No table.");
   help_option(sub);
   return [arguments](Session& session) {
     return run_at_root(session, [&] { return simulate(*arguments); });

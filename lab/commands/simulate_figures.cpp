@@ -81,9 +81,9 @@ Status figure_3(const SimulatePlan& plan, PaperFigure& figure) {
       panel.series.push_back(std::move(series));
     }
     figure.panels.push_back(std::move(panel));
-    SimulatePlan said = plan;
-    said.run.node.balance = rule;
-    figure.settings.push_back(simulate_heading(said, 0));
+    SimulatePlan shown = plan;
+    shown.run.node.balance = rule;
+    figure.settings.push_back(simulate_heading(shown, 0));
   }
   return Status();
 }
@@ -189,12 +189,12 @@ void choose_storage(unsigned number, SimulatePlan& plan) {
 
 }  // namespace
 
-Result<PaperFigure> compute_figure(unsigned number, const SimulatePlan& asked) {
-  if (asked.recording != nullptr) {
+Result<PaperFigure> compute_figure(unsigned number, const SimulatePlan& requested) {
+  if (requested.recording != nullptr) {
     return Status(Code::invalid_argument,
                   "--figure: needs a generated application, not a recording");
   }
-  SimulatePlan plan = asked;
+  SimulatePlan plan = requested;
   choose_storage(number, plan);
   PaperFigure figure;
   figure.number = number;
@@ -222,11 +222,11 @@ std::string in_two_lines(std::string heading) {
 
 std::string figure_table(const PaperFigure& figure) {
   std::string text = wrapped(figure.title, 2) + "\n";
-  std::string said;
+  std::string last_settings;
   for (std::size_t p = 0; p < figure.panels.size(); ++p) {
     const FigurePanel& panel = figure.panels[p];
-    if (figure.settings[p] != said) text += "\n" + figure.settings[p];
-    said = figure.settings[p];
+    if (figure.settings[p] != last_settings) text += "\n" + figure.settings[p];
+    last_settings = figure.settings[p];
     text += "\n" + wrapped(panel.title + "; " + panel.y_label, 2) + "\n";
     std::vector<TableColumn> columns = {
         {.heading = in_two_lines(panel.x_label), .least_width = 12}};

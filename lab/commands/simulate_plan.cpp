@@ -46,7 +46,7 @@ Status load_profile(const SimulateArguments& arguments, SimulatePlan& plan) {
 Status understand_application(const SimulateArguments& arguments, SimulatePlan& plan) {
   VirtualApplication& application = plan.application;
   TAILRACE_TAKE(application, virtual_application(arguments.application).within("--application"));
-  for (const auto& say : arguments.application_words) say(application);
+  for (const auto& set : arguments.application_setters) set(application);
   TAILRACE_TRY(parse_size("--field-bytes", arguments.field_bytes, application.field_bytes));
   return parse_size("--chunk", arguments.chunk_bytes, application.chunk_bytes);
 }
@@ -64,17 +64,19 @@ Status understand_recording(const SimulateArguments& arguments, SimulatePlan& pl
 }
 
 Status understand_step_costs(const SimulateArguments& arguments, SimulatePlan& plan) {
-  std::string asked = arguments.step_costs;
-  if (asked.empty()) asked = plan.recording != nullptr || arguments.figure != 0 ? "off" : "on";
-  if (asked != "on" && asked != "off") {
-    return Status(Code::invalid_argument, "--step-costs " + asked + ": must be on or off");
+  std::string requested = arguments.step_costs;
+  if (requested.empty()) {
+    requested = plan.recording != nullptr || arguments.figure != 0 ? "off" : "on";
+  }
+  if (requested != "on" && requested != "off") {
+    return Status(Code::invalid_argument, "--step-costs " + requested + ": must be on or off");
   }
   if (arguments.metadata != "beside" && arguments.metadata != "within") {
     return Status(Code::invalid_argument,
                   "--metadata " + arguments.metadata + ": must be beside or within");
   }
-  if (asked == "on") plan.run.step_constants = plan.profile.step;
-  plan.run.step_shape.metadata_beside = arguments.metadata == "beside";
+  if (requested == "on") plan.run.step_constants = plan.profile.step;
+  plan.run.step_shape.metadata_in_background = arguments.metadata == "beside";
   return Status();
 }
 
@@ -109,7 +111,7 @@ Status understand_costs(const SimulateArguments& arguments, SimulatePlan& plan) 
   TAILRACE_TRY(understand_step_costs(arguments, plan));
   VirtualNoise& noise = plan.story.noise;
   if (arguments.no_noise || plan.recording != nullptr) noise = {0, 0, 0, 0};
-  for (const auto& say : arguments.noise_words) say(noise);
+  for (const auto& set : arguments.noise_setters) set(noise);
   for (const double sigma : {noise.obstacles, noise.ratio, noise.encode, noise.write}) {
     if (sigma >= 0 && sigma <= 1) continue;
     return Status(Code::invalid_argument, fmt::format("noise {}: must be in [0, 1]", sigma));

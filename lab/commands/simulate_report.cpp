@@ -163,7 +163,7 @@ nlohmann::ordered_json step_json(const VirtualIteration& iteration) {
   const VirtualStepCosts& step = iteration.step;
   return {{"agree_s", step.agree_s},   {"gather_s", step.gather_s},   {"index_s", step.index_s},
           {"commit_s", step.commit_s}, {"copy_s", step.copy_s},       {"claims_s", step.claims_s},
-          {"beside", step.beside},     {"waited_s", iteration.step_s}};
+          {"beside", step.overlapped}, {"waited_s", iteration.step_s}};
 }
 
 }  // namespace
@@ -179,15 +179,15 @@ std::string step_table(const SimulatePlan& plan, const VirtualRunResult& result)
   TextTable table("a step, ms|>agree|>gather|>index|>commit|>copy|>claims|>waited|>share");
   for (const VirtualModeResult& mode : result.modes) {
     const VirtualStepCosts step = mean_of(mode).step;
-    const auto beside = [&](double seconds) {
-      return step.beside && seconds > 0 ? "(" + ms(seconds) + ")" : ms(seconds);
+    const auto metadata_ms = [&](double seconds) {
+      return step.overlapped && seconds > 0 ? "(" + ms(seconds) + ")" : ms(seconds);
     };
     double waited_s = 0;
     for (const VirtualIteration& one : mode.iterations) waited_s += one.step_s;
     const auto n = static_cast<double>(std::max<std::size_t>(mode.iterations.size(), 1));
     table.add_row({std::string(virtual_mode_name(mode.mode)), ms(step.agree_s), ms(step.gather_s),
-                   beside(step.index_s), beside(step.commit_s), ms(step.copy_s), ms(step.claims_s),
-                   ms(waited_s / n),
+                   metadata_ms(step.index_s), metadata_ms(step.commit_s), ms(step.copy_s),
+                   ms(step.claims_s), ms(waited_s / n),
                    percent_text(mode.computation_s > 0 ? waited_s / mode.computation_s : 0)});
   }
   const StepConstants& constants = *plan.run.step_constants;
@@ -228,7 +228,7 @@ nlohmann::ordered_json simulate_settings_json(const SimulatePlan& plan) {
             {"encode", noise.encode},
             {"write", noise.write}}},
           {"step_costs", plan.run.step_constants ? plan.profile_name : "off"},
-          {"metadata", plan.run.step_shape.metadata_beside ? "beside" : "within"},
+          {"metadata", plan.run.step_shape.metadata_in_background ? "beside" : "within"},
           {"synchronized", plan.run.synchronized},
           {"seed", plan.story.seed}};
 }

@@ -64,7 +64,7 @@ class RecordedStory : public VirtualStory {
 
   void add_noise(VirtualRank& rank) {
     const VirtualNoise& noise = settings_.noise;
-    const std::uint64_t position = (static_cast<std::uint64_t>(rank_) << 24) + n_told_++;
+    const std::uint64_t position = (static_cast<std::uint64_t>(rank_) << 24) + n_drawn_++;
     const std::uint64_t seed = stream_seed(settings_.seed, kReplayStream, position);
     rank.actual.obstacles =
         noisy_obstacles(rank.actual.obstacles, noise.obstacles * rank.actual.iteration_s, ~seed);
@@ -84,7 +84,7 @@ class RecordedStory : public VirtualStory {
   std::size_t rank_;
   ObstacleForecast seen_;
   std::size_t position_ = 0;
-  std::size_t n_told_ = 0;
+  std::size_t n_drawn_ = 0;
 };
 
 }  // namespace

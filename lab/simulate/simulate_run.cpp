@@ -171,7 +171,7 @@ VirtualStepCosts costs_of_filters(const VirtualStepShape& shape, const StepConst
 double VirtualStepCosts::exposed_s(double iteration_s) const {
   const double at_root_s = index_s + commit_s;
   // The next step waits for the part that the thread has not finished.
-  const double waited_s = beside ? std::max(at_root_s - iteration_s, 0.0) : at_root_s;
+  const double waited_s = overlapped ? std::max(at_root_s - iteration_s, 0.0) : at_root_s;
   return agree_s + gather_s + copy_s + claims_s + waited_s;
 }
 
@@ -186,7 +186,7 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
   const double n_chunks = raw ? 0 : shape.n_chunks;
   const double n_all_chunks = static_cast<double>(shape.n_ranks) * n_chunks;
   VirtualStepCosts costs;
-  costs.beside = !sync && shape.metadata_beside;
+  costs.overlapped = !sync && shape.metadata_in_background;
   costs.index_s = n_all_chunks * constants.index_s;
   costs.commit_s = constants.commit_s + shape.n_datasets * constants.dataset_s;
   if (!sync && shape.hold_copy && constants.copy_bytes_per_s > 0) {
@@ -210,17 +210,17 @@ VirtualStepCosts step_costs(VirtualMode mode, const VirtualStepShape& shape,
 
   if (raw || shape.n_nodes < 2) return costs;  // On one node a claim is an atomic add.
   const double n_other_nodes = static_cast<double>(shape.n_nodes) - 1;
-  const double asked_s = 2 * messages.message_s(kLetterBytes) + messages.wait_s;
+  const double request_s = 2 * messages.message_s(kLetterBytes) + messages.wait_s;
   if (sync) {
     // Each write claims; all but the first claim during the write before. Rank 0 answers every
     // node.
-    const double answered_s = std::max(asked_s, 2 * n_other_nodes * messages.overhead_s);
+    const double answered_s = std::max(request_s, 2 * n_other_nodes * messages.overhead_s);
     const double write_s = shape.n_writes > 0 ? shape.write_s / shape.n_writes : 0;
     costs.claims_s = std::min(shape.n_writes, 1.0) * answered_s +
                      std::max(shape.n_writes - 1, 0.0) * std::max(answered_s - write_s, 0.0);
   } else {
     // Each node sends one claim, receives the answer, and reports its end.
-    costs.claims_s = asked_s + 3 * n_other_nodes * messages.overhead_s;
+    costs.claims_s = request_s + 3 * n_other_nodes * messages.overhead_s;
   }
   return costs;
 }

@@ -44,19 +44,20 @@ struct VirtualStepShape {
   double write_s = 0;     ///< Sum of a rank's writes.
   bool balances = false;  ///< Ranks of a node exchange their loads.
   bool hold_copy = false;
-  bool metadata_beside = true;  ///< A thread of rank 0 writes the metadata of deferred steps.
+  /// A thread of rank 0 writes the metadata of deferred steps.
+  bool metadata_in_background = true;
 };
 
 /// Seconds of one step, by kind. Every rank waits for all of them, except index_s and commit_s if
-/// `beside`.
+/// `overlapped`.
 struct VirtualStepCosts {
-  double agree_s = 0;   ///< Latency of reductions, broadcasts and barriers.
-  double gather_s = 0;  ///< Records and numbers sent to rank 0, and their processing there.
-  double index_s = 0;   ///< Insertion of chunks into the index.
-  double commit_s = 0;  ///< Datasets, attributes, the commit.
-  double copy_s = 0;    ///< Copy of the values at the hand-over.
-  double claims_s = 0;  ///< Messages that claim bytes of the file.
-  bool beside = false;  ///< index_s and commit_s overlap with the application's computation.
+  double agree_s = 0;       ///< Latency of reductions, broadcasts and barriers.
+  double gather_s = 0;      ///< Records and numbers sent to rank 0, and their processing there.
+  double index_s = 0;       ///< Insertion of chunks into the index.
+  double commit_s = 0;      ///< Datasets, attributes, the commit.
+  double copy_s = 0;        ///< Copy of the values at the hand-over.
+  double claims_s = 0;      ///< Messages that claim bytes of the file.
+  bool overlapped = false;  ///< index_s and commit_s overlap with the application's computation.
 
   /// Seconds by which the costs prolong an iteration of this length.
   double exposed_s(double iteration_s) const;

@@ -76,7 +76,7 @@ class GeneratedStory : public VirtualStory {
       rank.main_margin_s = settings_.margin * seen_.spread_s(Lane::main);
       if (settings_.io_margin) rank.io_margin_s = settings_.margin * seen_.spread_s(Lane::io);
     }
-    const std::uint64_t position = (static_cast<std::uint64_t>(rank_) << 24) + n_told_++;
+    const std::uint64_t position = (static_cast<std::uint64_t>(rank_) << 24) + n_drawn_++;
     const std::uint64_t seed = stream_seed(settings_.seed, noise_stream, position);
     const double sigma_s = settings_.noise.obstacles * application_.iteration_s;
     rank.actual.iteration_s = application_.iteration_s;
@@ -117,7 +117,7 @@ class GeneratedStory : public VirtualStory {
   VirtualRank base_;
   std::vector<double> ratios_;
   ObstacleForecast seen_;
-  std::size_t n_told_ = 0;
+  std::size_t n_drawn_ = 0;
 };
 
 const std::array<VirtualApplication, 3>& applications() {

@@ -40,11 +40,11 @@ def in_memory_order(array: Any) -> Values:
     return np.ascontiguousarray(values)
 
 
-def words_of(given: Optional[Sequence[int]], **asked: Any) -> tuple[int, ...]:
+def words_of(given: Optional[Sequence[int]], **requested: Any) -> tuple[int, ...]:
     """Return the given client data, else those of a bound and settings (tailrace.Trz)."""
     if given is None:
-        return cd_values(**asked)
-    named = [key for key, value in asked.items() if value is not None]
+        return cd_values(**requested)
+    named = [key for key, value in requested.items() if value is not None]
     if named:
         raise ValueError(f"trz: give cd_values or {', '.join(named)}, not both")
     if isinstance(given, (str, bytes)):

@@ -87,7 +87,7 @@ def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[flo
     return mode, value
 
 
-def storage_keywords(where: str, asked: Mapping[str, Any],
+def storage_keywords(where: str, requested: Mapping[str, Any],
                      shape: Optional[Sequence[int]] = None,
                      unlimited: Sequence[bool] = ()) -> dict[str, Any]:
     """Convert the requested keywords of a variable to those of create_variable(). None is ignored.
@@ -99,8 +99,8 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     >>> storage_keywords("u", {"zlib": True, "fletcher32": True})
     {'codec': 'deflate', 'checksum': True}
     """
-    check_keys(where, asked, (*OWN, *NETCDF, *SILENT))
-    keys = {key: value for key, value in asked.items()
+    check_keys(where, requested, (*OWN, *NETCDF, *SILENT))
+    keys = {key: value for key, value in requested.items()
             if value is not None and key not in SILENT and not key.startswith("tailrace_")}
     for key in [key for key in keys if key.startswith(("szip_", "blosc_"))]:
         del keys[key]  # settings of codecs that are refused or have fixed settings
@@ -117,25 +117,25 @@ def storage_keywords(where: str, asked: Mapping[str, Any],
     shuffle = keys.pop("shuffle", None)
     for key in ("codec", "level"):
         keys.pop(key, None)
-    words = {"chunks": chunks, **keys}
+    chosen = {"chunks": chunks, **keys}
     if codec is None and (level is not None or shuffle is not None) and mode in ("", "none"):
         codec = "deflate"
     if codec == "deflate" and level == 0:
         codec, level = "none", None
-    words["codec"] = codec
+    chosen["codec"] = codec
     if checked:
         if codec not in ("deflate", "portable"):
             raise UnsupportedError(f"{where}: fletcher32=True: give it together with zlib=True, or "
                                    "use checksum=True with codec=\"deflate\" or "
                                    "\"portable\"")
-        words["checksum"] = True
+        chosen["checksum"] = True
     # codec=auto, and codecs without these settings, use their defaults.
     if codec not in (None, "none", "auto"):
-        words["level"] = level
-        if codec in _SHUFFLED or shuffle is None or codec == asked.get("codec"):
-            words["shuffle"] = shuffle
-    words.update(settings)
-    return {key: value for key, value in words.items() if value is not None}
+        chosen["level"] = level
+        if codec in _SHUFFLED or shuffle is None or codec == requested.get("codec"):
+            chosen["shuffle"] = shuffle
+    chosen.update(settings)
+    return {key: value for key, value in chosen.items() if value is not None}
 
 
 def _number(where: str, key: str, value: Any) -> int:
@@ -202,26 +202,26 @@ def _codec_of(where: str, keys: dict[str, Any]) -> tuple[Optional[str], Any, dic
     level = keys.pop("complevel", None)
     contiguous = keys.pop("contiguous", False)
     settings: dict[str, Any] = {}
-    asked = [name for name, wanted in flags.items() if wanted]
+    filters = [name for name, wanted in flags.items() if wanted]
     if compression is not None:
-        asked = [compression]
-    if codec in ("deflate", "portable") and asked[:1] in (["zlib"], ["gzip"]):
-        asked = []  # variables with such codecs report this when they are read
-    if codec is not None and asked:
-        raise ArgumentError(f"{where}: codec={codec!r} and compression by {asked[0]!r}; give one")
-    if asked and isinstance(asked[0], (int, np.integer)) and not isinstance(asked[0], bool):
-        if int(asked[0]) in (481, 482):
-            raise ArgumentError(f"{where}: filter {int(asked[0])} belongs to Tailrace; give codec="
-                                "\"trz\" and abs=, or codec=\"xor\"")
-        words = () if options is None else options  # a filter by number, such as hdf5plugin's
-        settings["cd"] = ":".join(str(int(word)) for word in words) or None
-        return f"id={int(asked[0])}", None, settings
-    if asked:
-        if asked[0] not in _CODECS:
-            hint = nearest(asked[0], _CODECS) or f"; there are {', '.join(_CODECS)}"
-            raise ArgumentError(f"{where}: unknown compression {asked[0]!r}{hint}")
-        codec = _CODECS[asked[0]]
-        inner = asked[0].partition("_")[2]
+        filters = [compression]
+    if codec in ("deflate", "portable") and filters[:1] in (["zlib"], ["gzip"]):
+        filters = []  # variables with such codecs report this when they are read
+    if codec is not None and filters:
+        raise ArgumentError(f"{where}: codec={codec!r} and compression by {filters[0]!r}; give one")
+    if filters and isinstance(filters[0], (int, np.integer)) and not isinstance(filters[0], bool):
+        if int(filters[0]) in (481, 482):
+            raise ArgumentError(f"{where}: filter {int(filters[0])} belongs to Tailrace; give "
+                                "codec=\"trz\" and abs=, or codec=\"xor\"")
+        client_data = () if options is None else options  # a filter by number, such as hdf5plugin's
+        settings["cd"] = ":".join(str(int(word)) for word in client_data) or None
+        return f"id={int(filters[0])}", None, settings
+    if filters:
+        if filters[0] not in _CODECS:
+            hint = nearest(filters[0], _CODECS) or f"; there are {', '.join(_CODECS)}"
+            raise ArgumentError(f"{where}: unknown compression {filters[0]!r}{hint}")
+        codec = _CODECS[filters[0]]
+        inner = filters[0].partition("_")[2]
         if codec == "blosc" and inner:
             settings["inner"] = {"lz": "blosclz"}.get(inner, inner)
         if codec == "blosc":

@@ -187,14 +187,14 @@ class Group(Mapping[str, Any]):
         ArgumentError.
         """
         where = f"variable {text_of('the name of a variable', name)!r}"
-        asked = {"codec": codec, "bound": bound, "abs": abs, "rel": rel, "pw_rel": pw_rel,
-                 "psnr": psnr, "chunks": chunks, **settings}
+        requested = {"codec": codec, "bound": bound, "abs": abs, "rel": rel, "pw_rel": pw_rel,
+                     "psnr": psnr, "chunks": chunks, **settings}
         if "/" in name.strip("/"):
             path = joined(self.path, name)
             parent, _, last = path.rpartition("/")
             return self._file.require_group(parent or "/").create_variable(
                 last, dims, dtype, fill_value=fill_value, data=data, attrs=attrs, options=options,
-                again=again, **asked)
+                again=again, **requested)
         if data is not None and not hasattr(data, "shape"):
             data = np.asarray(data)
         if dtype is None and data is None:
@@ -209,7 +209,7 @@ class Group(Mapping[str, Any]):
         if data is not None and len(data.shape) != len(names):
             raise ArgumentError(f"{where}: {len(names)} dimensions, but the data have "
                                 f"shape {tuple(data.shape)}")
-        text = self._option_text(where, names, data, asked, options)
+        text = self._option_text(where, names, data, requested, options)
         fill = _fill_bytes(where, fill_value, type_name)
         if attrs is not None and not isinstance(attrs, Mapping):
             raise TypeError(f"{where}: attrs are {attrs!r:.60}, must be a mapping")
@@ -231,8 +231,8 @@ class Group(Mapping[str, Any]):
             variable.write(data)
         return variable
 
-    def _option_text(self, where: str, names: Sequence[str], data: Any, asked: Mapping[str, Any],
-                     options: str) -> str:
+    def _option_text(self, where: str, names: Sequence[str], data: Any,
+                     requested: Mapping[str, Any], options: str) -> str:
         """Return the checked request for a new variable, in the engine's option syntax."""
         model = self._file._model()
         found = [model.dimension_at(self._position, name) for name in names]
@@ -240,12 +240,12 @@ class Group(Mapping[str, Any]):
         shape = data.shape if data is not None else None
         if shape is None and None not in known:
             shape = [dimension.length for dimension in known if dimension is not None]
-        words = storage_keywords(
-            where, asked, shape, [dimension is not None and dimension.unlimited
-                                  for dimension in known])
-        own = {key: words.pop(key, None)
+        storage = storage_keywords(
+            where, requested, shape, [dimension is not None and dimension.unlimited
+                                      for dimension in known])
+        own = {key: storage.pop(key, None)
                for key in ("codec", "bound", "abs", "rel", "pw_rel", "psnr", "chunks")}
-        text = option_text(where, options=text_of(f"{where}: options", options), settings=words,
+        text = option_text(where, options=text_of(f"{where}: options", options), settings=storage,
                            **own)
         bounds = (own[key] for key in ("bound", "abs", "rel", "pw_rel", "psnr"))
         if (own["codec"] not in (None, "none", "deflate", "portable") or options

@@ -27,17 +27,17 @@ def losses_of(source: Any) -> str:
     filters: list[int] = []
     if hasattr(source, "_engine_filters"):
         filters = source._engine_filters()
-        said = dict(source.attrs)
+        stated = dict(source.attrs)
     else:
-        said = {}
-        for words in (getattr(source, "encoding", None), getattr(source, "attrs", None)):
-            said.update(words if isinstance(words, Mapping) else {})
-    notes = {name: value for name, value in map(_note, said.items())
+        stated = {}
+        for given in (getattr(source, "encoding", None), getattr(source, "attrs", None)):
+            stated.update(given if isinstance(given, Mapping) else {})
+    notes = {name: value for name, value in map(_note, stated.items())
              if name.startswith("tailrace_")}
     losses: str = engine().losses_in(notes, filters)
     if losses:
         return losses
-    rounded = any(_states_rounding(name, value) for name, value in said.items())
+    rounded = any(_states_rounding(name, value) for name, value in stated.items())
     return "unknown" if rounded else ""
 
 

@@ -116,7 +116,7 @@ def call_of(called: ctypes.CDLL, kind: type[Exception], name: str, *arguments: A
     result: int = getattr(called, name)(*arguments, ctypes.byref(message))
     if result >= 0:
         return result
-    words = text.value.decode(errors="replace")
+    message = text.value.decode(errors="replace")
     if -result == _OUT_OF_MEMORY:
-        raise MemoryError(words)
-    raise kind(words)
+        raise MemoryError(message)
+    raise kind(message)

@@ -11,10 +11,10 @@ from typing import Any, Optional, Union
 
 from ._printable import printable
 
-Tell = Callable[[int, int], None]
+ShowProgress = Callable[[int, int], None]
 #: True: show a bar if output is visible; a function: called with the bytes done and all bytes;
 #: None, False: no progress.
-Progress = Union[bool, Tell, None]
+Progress = Union[bool, ShowProgress, None]
 
 _WIDTH = 30
 _EVERY_S = 0.1
@@ -57,7 +57,7 @@ class _Html:
 
 
 @contextlib.contextmanager
-def progress_bar(progress: Progress, label: str) -> Iterator[Tell]:
+def progress_bar(progress: Progress, label: str) -> Iterator[ShowProgress]:
     """Yield a function that reports progress; the bar is cleared when the work ends."""
     if callable(progress):
         yield progress
@@ -71,7 +71,7 @@ def progress_bar(progress: Progress, label: str) -> Iterator[Tell]:
     handle: Any = None
     last_s = 0.0
 
-    def tell(done: int, total: int) -> None:
+    def show_progress(done: int, total: int) -> None:
         nonlocal handle, last_s
         now_s = time.monotonic()
         if now_s - last_s < _EVERY_S and done < total:
@@ -88,7 +88,7 @@ def progress_bar(progress: Progress, label: str) -> Iterator[Tell]:
             handle.update(shown)
 
     try:
-        yield tell
+        yield show_progress
     finally:
         if terminal and last_s:
             print("\r\033[K", end="", file=sys.stderr, flush=True)

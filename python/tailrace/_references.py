@@ -70,11 +70,11 @@ def references(path: Any, output: Any = None, *, url: Optional[str] = None) -> d
 def _consolidate(found: dict[str, Any]) -> None:
     """Add to each group the metadata of all its members, so that no reader needs to list the
     members. Not every zarr store can list references."""
-    words = {key: json.loads(value) for key, value in found.items()
-             if key.rpartition("/")[2] in (".zgroup", ".zarray", ".zattrs")}
-    for key in [key for key in words if key.rpartition("/")[2] == ".zgroup"]:
+    objects = {key: json.loads(value) for key, value in found.items()
+               if key.rpartition("/")[2] in (".zgroup", ".zarray", ".zattrs")}
+    for key in [key for key in objects if key.rpartition("/")[2] == ".zgroup"]:
         prefix = key.removesuffix(".zgroup")
-        inside = {name.removeprefix(prefix): value for name, value in words.items()
+        inside = {name.removeprefix(prefix): value for name, value in objects.items()
                   if name.startswith(prefix)}
         found[f"{prefix}.zmetadata"] = _json({"zarr_consolidated_format": 1, "metadata": inside})
 
@@ -133,18 +133,18 @@ def _fill_json(fill: Any) -> Any:
 def _filters(variable: Variable, stored: Storage) -> list[dict[str, Any]]:
     """Return numcodecs' configurations of the HDF5 filters, in the order of encoding."""
     made: list[dict[str, Any]] = []
-    for (number, _, words), name in zip(stored.filters, variable.filters):
+    for (number, _, client_data), name in zip(stored.filters, variable.filters):
         item_bytes = variable.dtype.itemsize
         if number == 1:
-            made.append({"id": "zlib", "level": int(words[0]) if words else 6})
+            made.append({"id": "zlib", "level": int(client_data[0]) if client_data else 6})
         elif number == 2:
             made.append({"id": "shuffle", "elementsize": item_bytes})
         elif number == 3:
             made.append({"id": "fletcher32"})
         elif number == 32015:
-            made.append({"id": "zstd", "level": int(words[0]) if words else 3})
+            made.append({"id": "zstd", "level": int(client_data[0]) if client_data else 3})
         elif number in (481, 482):
-            made.append({"id": "trz" if number == 481 else "xor", "cd_values": list(words)})
+            made.append({"id": "trz" if number == 481 else "xor", "cd_values": list(client_data)})
         else:
             raise UnsupportedError(f"{variable.path}: chunks of the filter {name} cannot be "
                                    "referenced; supported are deflate, shuffle, fletcher32, zstd, "

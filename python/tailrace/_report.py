@@ -25,7 +25,7 @@ from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fil
 from ._model import netcdf_path
 from ._printable import html_text, printable
 from ._progress import Progress
-from ._settings import bound_words
+from ._settings import bound_text
 from ._tools import FieldVerdict, Verification, verify
 from ._variable import Variable
 
@@ -203,7 +203,7 @@ def report(
     """
     from ._report_page import write_page
     target = path_of(path)
-    words = bound_words(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    bounds = bound_text(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     if not isinstance(figures, bool):
         raise TypeError(f"figures is {figures!r:.60}, must be True or False")
     with contextlib.ExitStack() as stack:
@@ -212,12 +212,12 @@ def report(
         first, second = _as_files(original, compressed, folder)
         stored = _is_path(compressed)
         # Variables that a file stores exactly must stay exact; arrays have no such record.
-        held: dict[str, Any] = ({"bound": words or None} if stored else
-                                {"per_variable": {"*": f"bound={words}"} if words else None})
+        held: dict[str, Any] = ({"bound": bounds or None} if stored else
+                                {"per_variable": {"*": f"bound={bounds}"} if bounds else None})
         found = verify(first, second, only=only, exclude=exclude, progress=progress,
                        values_only=True, **held)
         sources = stack.enter_context(_opened(first)), stack.enter_context(_opened(second))
-        variables = [_variable_report(verdict, sources, stored or bool(words), stored=stored)
+        variables = [_variable_report(verdict, sources, stored or bool(bounds), stored=stored)
                      for verdict in found.values()]
         problems = _problems(found, variables)
         made = Report(target, variables, problems, found.doubts)
@@ -364,14 +364,14 @@ def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[
     changed = (verdict.max_error != 0 or verdict.n_beyond_bound or details["n_special_changed"])
     known = judged and (mode != "none" or details["absolute_bound"] is not None
                         or details["pointwise_bound"] is not None)
-    asked = "exact" if mode == "none" else f"{mode}={details['bound_asked']:.6g}"
+    requested = "exact" if mode == "none" else f"{mode}={details['bound_asked']:.6g}"
     chunks = getattr(second, "chunks", None)
     attributes, units, fill = _attributes_of(second)
     report = {
         "path": path, "verdict": verdict, "kept": verdict.kept if known or not changed else None,
         "shape": tuple(details["shape"]), "dtype": details["dtype"],
         "chunks": tuple(chunks) if isinstance(chunks, tuple) else None,
-        "codec": verdict.codec if stored else "", "bound": asked if known else "none known",
+        "codec": verdict.codec if stored else "", "bound": requested if known else "none known",
         "absolute_bound": verdict.absolute_bound if known and mode != "pw_rel" else None,
         "pointwise_bound": details["pointwise_bound"], "max_error": _number(verdict.max_error),
         "psnr_db": verdict.psnr_db, "ratio": verdict.ratio if stored else None,

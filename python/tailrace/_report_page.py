@@ -50,7 +50,7 @@ def _row(cells: Iterable[str], tag: str = "td", numbers: Sequence[int] = ()) -> 
     return f"<tr>{made}</tr>"
 
 
-def _bound_words(one: VariableReport) -> str:
+def _bound_text(one: VariableReport) -> str:
     if one.bound in ("exact", "none known") or one.absolute_bound is None:
         return one.bound
     if one.bound.startswith("abs="):
@@ -88,7 +88,7 @@ def summary_table(variables: Sequence[VariableReport], *, links: bool = True) ->
         name = html_text(one.path.lstrip("/"))
         body += _row((f'<a href="#v{at}">{name}</a>' if links else name, html_text(one.dtype),
                       shape_text(one.shape), html_text(one.codec) or "&ndash;",
-                      html_text(_bound_words(one)),
+                      html_text(_bound_text(one)),
                       "&ndash;" if one.ratio is None else ratio_text(one.ratio), _error_text(one),
                       _share_of_bound(one),
                       "exact" if one.max_error == 0 and not one.failed
@@ -148,7 +148,7 @@ def _facts(one: VariableReport) -> str:
         ("values", f"{one.verdict.n_values:,} of {one.dtype}, shape {shape_text(one.shape)}"),
         ("chunks", "not chunked" if one.chunks is None else shape_text(one.chunks)),
         ("NaN, infinite, fill", _special_text(details)),
-        ("bound", _bound_words(one)),
+        ("bound", _bound_text(one)),
         ("largest error", _largest_text(one, unit)),
     ]
     if one.ratio is not None:
@@ -197,7 +197,7 @@ def _offenders(one: VariableReport) -> str:
              f"<tbody>{rows}</tbody></table>") if rows else ""
     n = one.n_beyond_bound
     return (f'<p class="banner bad" role="alert">{n:,} value{"s lie" if n != 1 else " lies"} '
-            f"beyond the bound {html_text(_bound_words(one))}.</p>{table}")
+            f"beyond the bound {html_text(_bound_text(one))}.</p>{table}")
 
 
 def _error_of(entry: dict[str, Any]) -> str:

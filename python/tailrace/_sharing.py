@@ -24,7 +24,7 @@ from ._tools import verify
 from ._variable import Variable
 
 _LOG = logging.getLogger("tailrace")
-_said: set[str] = set()
+_reported: set[str] = set()
 
 #: Attribute that records what the file's readers need.
 NEED = "tailrace_readers_need"
@@ -57,8 +57,8 @@ def log_what_readers_need(path: str) -> None:
     except Exception:  # noqa: BLE001 - the file is complete, and the log is optional.
         return
     if need:
-        _LOG.log(logging.INFO if need in _said else logging.WARNING, "%s: %s", path, need)
-        _said.add(need)
+        _LOG.log(logging.INFO if need in _reported else logging.WARNING, "%s: %s", path, need)
+        _reported.add(need)
 
 
 # --- a file that needs nothing --------------------------------------------------------------------

@@ -411,8 +411,8 @@ def _measure(
     try:
         for mode, value in bounds:
             path = os.path.join(folder, "values.nc")
-            asked = _as_stored(mode, value, of_all)
-            absolute, n_bytes = _store(path, name, blocks, sample, asked, fill_value, codec,
+            requested = _as_stored(mode, value, of_all)
+            absolute, n_bytes = _store(path, name, blocks, sample, requested, fill_value, codec,
                                        settings)
             effects = Effects(axes, fill_value, shells, absolute or 0.0)
             with File(path) as file:
@@ -446,13 +446,14 @@ def _as_stored(mode: str, value: float, of_all: Optional[tuple[float, float]]
     return "abs", span * (value if mode == "rel" else 10.0 ** (-value / 20))
 
 
-def _store(path: str, name: str, blocks: list[Values], sample: _Sample, asked: tuple[str, float],
-           fill_value: Any, codec: str, settings: dict[str, Any]) -> tuple[Optional[float], int]:
+def _store(path: str, name: str, blocks: list[Values], sample: _Sample,
+           requested: tuple[str, float], fill_value: Any, codec: str,
+           settings: dict[str, Any]) -> tuple[Optional[float], int]:
     """Encode all blocks, consecutively along the first dimension, each in separate chunks. @returns
     the absolute bound and the bytes of the chunks."""
-    mode, value = asked
-    words: dict[str, Any] = {mode: value} if value > 0 else {}
-    words["allow_wide_bound"] = True  # the table states which bounds are wide
+    mode, value = requested
+    bounds: dict[str, Any] = {mode: value} if value > 0 else {}
+    bounds["allow_wide_bound"] = True  # the table states which bounds are wide
     extents = sample.extents
     dims = tuple(f"dim_{at}" for at in range(len(extents)))
     with warnings.catch_warnings(), File(path, "w") as file:
@@ -462,7 +463,7 @@ def _store(path: str, name: str, blocks: list[Values], sample: _Sample, asked: t
         # HDF5 allows names that netCDF-4 does not.
         name = re.sub(r"^\W|[^\w.+ -]", "_", name)
         variable = file.create_variable(name, dims, blocks[0].dtype, codec=codec,
-                                        chunks=sample.chunks, fill_value=fill_value, **words,
+                                        chunks=sample.chunks, fill_value=fill_value, **bounds,
                                         **settings)
         file._may_need_filters = False  # only this function reads this file
         for at, block in enumerate(blocks):

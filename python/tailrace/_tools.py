@@ -13,7 +13,7 @@ from ._errors import BoundError, text_of
 from ._file import path_of
 from ._printable import printable
 from ._progress import Progress, progress_bar
-from ._settings import bound_words
+from ._settings import bound_text
 
 Path = Union[str, os.PathLike[str]]
 
@@ -105,16 +105,16 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
     @returns the verdict; its check() raises BoundError.
     """
     handle = communicator(comm)
-    words = bound_words(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    bounds = bound_text(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     fields = [f"{glob}:{text}" for glob, text in (per_variable or {}).items()]
-    with progress_bar(progress, "verifying") as tell:
+    with progress_bar(progress, "verifying") as show_progress:
         document, text = engine().verify(
-            original=path_of(original), compressed=path_of(compressed), bound=words,
+            original=path_of(original), compressed=path_of(compressed), bound=bounds,
             per_field=fields, only=_globs("only", only), exclude=_globs("exclude", exclude),
             ignore=_globs("ignore", ignore),
             ignore_attributes=_globs("ignore_attributes", ignore_attributes),
             values_only=values_only, comm=handle,
-            progress=tell if progress else None)
+            progress=show_progress if progress else None)
     return Verification(document, text)
 
 

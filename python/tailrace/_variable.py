@@ -137,14 +137,14 @@ class Variable:
             return recorded
         filters = self.filters
         by_deflate = "deflate" in filters and set(filters) <= {"shuffle", "deflate", "fletcher32"}
-        return "deflate" if by_deflate and self._is_told_exact() else "+".join(filters)
+        return "deflate" if by_deflate and self._is_recorded_exact() else "+".join(filters)
 
     @property
     def bound(self) -> str:
         """Error bound as requested, "rel=0.001". "none": recorded as exact; "unknown": recorded as
         unknown; "": not recorded."""
         mode = str(self.attrs.get("tailrace_bound_mode", ""))
-        if not mode and self._is_told_exact():
+        if not mode and self._is_recorded_exact():
             return "none"
         if mode in ("", "none"):
             return mode
@@ -153,7 +153,7 @@ class Variable:
         except (KeyError, TypeError, ValueError):
             return mode
 
-    def _is_told_exact(self) -> bool:
+    def _is_recorded_exact(self) -> bool:
         """True if the file records that its chunked variables without a note are exact."""
         stored = self._file._storage(self._position)
         return (stored is not None and bool(stored.chunk_shape)
@@ -259,10 +259,10 @@ class Variable:
         if not progress or not shape or self._model.type == "text" or self.nbytes == 0:
             return self[...]
         values = np.empty(shape, self._number_type())
-        with progress_bar(progress, f"reading {self.name}") as tell:
+        with progress_bar(progress, f"reading {self.name}") as show_progress:
             for part in self._parts(shape):
                 values[part] = self[part]
-                tell(part.stop * values[:1].nbytes, values.nbytes)
+                show_progress(part.stop * values[:1].nbytes, values.nbytes)
         return values
 
     def _parts(self, shape: tuple[int, ...]) -> Iterator[slice]:
@@ -374,12 +374,12 @@ class Variable:
         starts = [part.start or 0 for part in at] if at else [0] * len(shape)
         rest = tuple(slice(start, start + length)
                      for start, length in zip(starts[1:], shape[1:])) if at else ()
-        with progress_bar(progress, f"writing {self.name}") as tell:
+        with progress_bar(progress, f"writing {self.name}") as show_progress:
             row_bytes = max(1, math.prod(shape[1:]) * self.dtype.itemsize)
             for part in self._parts(shape):
                 rows = slice(starts[0] + part.start, starts[0] + part.stop)
                 self[(rows, *rest)] = _values_of(array[part])
-                tell(part.stop * row_bytes, shape[0] * row_bytes)
+                show_progress(part.stop * row_bytes, shape[0] * row_bytes)
 
     # --- interfaces of other packages -------------------------------------------------------------
 

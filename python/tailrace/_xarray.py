@@ -69,12 +69,12 @@ def _filters_of(variable: Variable) -> dict[str, Any]:
     stored = variable._file._storage(variable._position)
     if stored is None:
         return {}
-    words = {number: settings for number, _, settings in stored.filters}
-    if not set(words) <= {1, 2, 3}:
+    filters = {number: settings for number, _, settings in stored.filters}
+    if not set(filters) <= {1, 2, 3}:
         return {}
-    level = words.get(1, (0,))
-    return {"zlib": 1 in words, "complevel": int(level[0]) if level else 0, "shuffle": 2 in words,
-            "fletcher32": 3 in words}
+    level = filters.get(1, (0,))
+    return {"zlib": 1 in filters, "complevel": int(level[0]) if level else 0,
+            "shuffle": 2 in filters, "fletcher32": 3 in filters}
 
 
 def _xarray_variable(variable: Variable, source: str) -> xr.Variable:

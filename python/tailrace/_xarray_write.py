@@ -127,9 +127,9 @@ class CheckedParts:
         if not self._timed:
             return np.asarray(part.data, "f8")
         how = {key: part.encoding[key] for key in ("units", "calendar") if key in part.encoding}
-        for key, asked in how.items():
-            if not _same_attribute(key, encoded.attrs.get(key, asked), asked):
-                raise ArgumentError(f"variable {self._name!r} is stored with {key} = {asked!r} in "
+        for key, value in how.items():
+            if not _same_attribute(key, encoded.attrs.get(key, value), value):
+                raise ArgumentError(f"variable {self._name!r} is stored with {key} = {value!r} in "
                                     f"the file, its values need {encoded.attrs[key]!r}")
         coder = times.CFTimedeltaCoder() if part.dtype.kind == "m" else times.CFDatetimeCoder()
         wide = coder.encode(xr.Variable(part.dims, part.data, {}, {**how, "dtype": np.dtype("f8")}))
@@ -138,7 +138,7 @@ class CheckedParts:
     def _refuse(self, part: xr.Variable, given: Any, read: Any, missing: Any, fits: Any) -> None:
         at = tuple(int(where[0]) for where in np.nonzero(~np.atleast_1d(fits)))
         value = np.atleast_1d(np.asarray(part.data) if self._timed else given)[at]
-        words = str(value) if self._timed else repr(float(value))
+        text = str(value) if self._timed else repr(float(value))
         how = [f"{key} {value!r}" for key, value in (
             ("scale_factor", self._scale), ("add_offset", self._offset),
             ("units", part.encoding.get("units"))) if value not in (None, 1.0, 0.0)]
@@ -148,7 +148,7 @@ class CheckedParts:
         else:
             became = repr(float(np.atleast_1d(read)[at]))
         raise ArgumentError(
-            f"variable {self._name!r}: {words} does not fit {self.dtype}"
+            f"variable {self._name!r}: {text} does not fit {self.dtype}"
             f"{' with ' if how else ''}{' and '.join(how)}{within}: it would read as {became}")
 
     def _unpacked(self, stored: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -231,8 +231,8 @@ def _check_fills(where: str, keys: Mapping[str, Any], stored: np.dtype[Any]) -> 
             raise ArgumentError(f"{where}: {key} is {fill!r}, which does not fit {stored}")
 
 
-def checked_unlimited(dataset: xr.Dataset, asked: Any) -> set[str]:
-    if asked is None:
+def checked_unlimited(dataset: xr.Dataset, requested: Any) -> set[str]:
+    if requested is None:
         given = dataset.encoding.get("unlimited_dims", ())
         found = {given} if isinstance(given, str) else set(given)
         if found - set(dataset.dims):
@@ -240,7 +240,7 @@ def checked_unlimited(dataset: xr.Dataset, asked: Any) -> set[str]:
                           "'dataset.encoding', but not part of current dataset dimensions",
                           UserWarning, stacklevel=5)
         return {str(name) for name in found if name in dataset.dims}
-    names = {asked} if isinstance(asked, str) else set(asked)
+    names = {requested} if isinstance(requested, str) else set(requested)
     for name in names:
         if name not in dataset.dims:
             hint = nearest(name, map(str, dataset.dims))
@@ -357,13 +357,13 @@ def _without_ours(attributes: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.Variable,
-              keywords: dict[str, Any], asked: bool, kept: bool, unlimited: set[str],
+              keywords: dict[str, Any], requested: bool, kept: bool, unlimited: set[str],
               options: str) -> Prepared:
     where = f"encoding of {name!r}"
     if _typed_texts is not None:
         encoded = _typed_texts(encoded, name=name)
     unused = sorted(set(encoded.encoding) - {"dtype", "_FillValue", *SILENT})
-    if asked and unused:
+    if requested and unused:
         raise ArgumentError(f"{where}: {unused[0]} does not apply to values of {source.dtype}")
     for coder in _TEXTS:
         encoded = coder.encode(encoded, name=name)
@@ -377,25 +377,25 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
         dtype, attributes["dtype"] = "i1", "bool"
     values = encoded.data
     digits = keywords.get("least_significant_digit")
-    words = storage_keywords(where, keywords, encoded.shape,
-                             [str(dim) in unlimited for dim in encoded.dims])
+    chosen = storage_keywords(where, keywords, encoded.shape,
+                              [str(dim) in unlimited for dim in encoded.dims])
     if digits is not None:
         attributes["least_significant_digit"] = digits
     packing = {key for key in ("scale_factor", "add_offset") if key in source.encoding}
     stored = np.dtype(encoded.dtype)
     numbers = stored.kind in "iuf" and source.dtype.kind in "iuf"
     rounds = bool(packing) or (numbers and stored.kind in "iu" and source.dtype.kind == "f")
-    if name in dataset.coords and not any(key in words for key in (*BOUNDS, "bound")):
-        words["bound"] = "none"
-        words.setdefault("codec", "deflate")
-    lossy = numbers and (bound_of(where, words)[1] is not None or (
-        "bound" in options and words.get("bound") != "none"))
+    if name in dataset.coords and not any(key in chosen for key in (*BOUNDS, "bound")):
+        chosen["bound"] = "none"
+        chosen.setdefault("codec", "deflate")
+    lossy = numbers and (bound_of(where, chosen)[1] is not None or (
+        "bound" in options and chosen.get("bound") != "none"))
     bound = None
     if rounds:
         scale = float(np.asarray(source.encoding.get("scale_factor") or 1.0))
-        bound = stored_bound(where, words, scale, 0.0, stored)
+        bound = stored_bound(where, chosen, scale, 0.0, stored)
         if bound is None:
-            words.setdefault("bound", "none")  # a bound in `options` is for values, not for these
+            chosen.setdefault("bound", "none")  # a bound in `options` is for values, not for these
             bound = abs(scale) / 2 if lossy and stored.kind in "iu" else None
     differs = numbers and (rounds or stored != source.dtype)
     if kept and stored.kind in "iuf":
@@ -410,10 +410,10 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
         if "missing_value" in attributes:
             fill = _fill_of(where, attributes["missing_value"], fill, stored)
     if dtype is str or not encoded.dims:
-        words = {}  # HDF5 stores texts and single values without filters
-    aimed = numbers and "target" in options and words.get("bound") != "none"
-    return Prepared(values, tuple(map(str, encoded.dims)), dtype, attributes, fill, words,
-                    _is_time(source), bool(words) and bool(lossy or aimed))
+        chosen = {}  # HDF5 stores texts and single values without filters
+    aimed = numbers and "target" in options and chosen.get("bound") != "none"
+    return Prepared(values, tuple(map(str, encoded.dims)), dtype, attributes, fill, chosen,
+                    _is_time(source), bool(chosen) and bool(lossy or aimed))
 
 
 def _fill_of(where: str, missing: Any, fill: Any, stored: np.dtype[Any]) -> Any:

@@ -161,7 +161,7 @@ bool ArrayEngine::is_under_way(std::size_t variable) const {
 /// Test whether the flush has chunks to encode, and threads can encode all of them. Plug-ins may
 /// call HDF5, which the program uses meanwhile, and layouts in rounds need MPI. The same on every
 /// rank.
-bool ArrayEngine::can_go_beside(const ArrayFlush& flush) const {
+bool ArrayEngine::can_hand_over(const ArrayFlush& flush) const {
   bool any = false;
   for (const std::size_t v : flush.variables) {
     const ArrayVariable& variable = variables_[v];
@@ -179,10 +179,10 @@ bool ArrayEngine::can_go_beside(const ArrayFlush& flush) const {
 
 /// Do everything that needs the other ranks, and leave the rest to threads. Errors are agreed.
 Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
-  flush->beside = true;
+  flush->handed_over = true;
   output_.tail().start_step();
   const std::uint64_t start = output_.tail().end();
-  const Status prepared = prepare_beside(*flush);
+  const Status prepared = prepare_hand_over(*flush);
   if (!prepared.ok()) {
     forget_decisions(*flush);
     output_.hand_back(start);
@@ -201,10 +201,10 @@ Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
   return Status();
 }
 
-Status ArrayEngine::prepare_beside(ArrayFlush& flush) {
+Status ArrayEngine::prepare_hand_over(ArrayFlush& flush) {
   TAILRACE_TRY(prepare_new(flush));
   TAILRACE_TRY(load_places(flush));
-  TAILRACE_TRY(settle_chunks(flush));
+  TAILRACE_TRY(find_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
   // Sync what this rank has written directly; the lanes sync their own writes.
   const bool plain = flush.chunked.size() < flush.variables.size();
@@ -217,7 +217,7 @@ Status ArrayEngine::prepare_beside(ArrayFlush& flush) {
     take_staged(flush);
     flush.executor =
         std::make_unique<Executor>(*comm_, output_.tail(), output_.storage(), flush.plans,
-                                   flush.settled.ownership, settings, *lane_stock_, flush.clock);
+                                   flush.assigned.ownership, settings, *lane_stock_, flush.clock);
     return Status();
   });
   const Status agreed = comm_->agree(mine);
@@ -264,7 +264,7 @@ Status ArrayEngine::stage_again(ArrayFlush& flush) {
 /// Estimate the bytes at the file's end that this rank's chunks need.
 std::uint64_t ArrayEngine::expected_bytes(const ArrayFlush& flush) const {
   double n_bytes = 0;
-  for (const ChunkJob& job : flush.settled.ownership.jobs) {
+  for (const ChunkJob& job : flush.assigned.ownership.jobs) {
     const ArrayVariable& variable = variables_[flush.chunked[job.field]];
     if (variable.resolved.layout->base_from() != BaseFrom::claim) continue;
     n_bytes += static_cast<double>(flush.plans[job.field].chunk_bytes()) * variable.encoded_share;

@@ -47,7 +47,7 @@ struct ArrayFlush {
   std::vector<std::unique_ptr<PatchedChunks>> patches;
   std::vector<FieldPlan> plans;
   std::vector<StagingLog> rest;  ///< Values that are held back; empty if none.
-  PatchOwnership settled;
+  PatchOwnership assigned;
   ExecutorReport done;
   std::vector<WrittenChunk> fresh;  ///< This rank's chunks that the index does not have yet.
   Bytes plain;                      ///< Result of pack_plain().
@@ -59,7 +59,7 @@ struct ArrayFlush {
   bool defining = false;           ///< FlushMode::define.
   std::uint64_t staged_bytes = 0;  ///< Put by this rank.
   // Members of a flush that is handed over:
-  bool beside = false;
+  bool handed_over = false;
   std::deque<StagingLog> taken;  ///< The values to write, parallel to `variables`.
   /// Offset to add to the epochs of later puts to compare them with this flush's.
   std::uint64_t epochs_before = 0;
@@ -72,10 +72,10 @@ struct ArrayFlush {
   std::unique_ptr<Executor> executor;  ///< Last member: its threads use those above.
 };
 
-/// Mode of a flush. `at_once`: it ends before the call returns. `beside`: in mode=async, it may
+/// Mode of a flush. `at_once`: it ends before the call returns. `concurrent`: in mode=async, it may
 /// proceed while the program computes. `define`: like at_once, and it also creates the datasets of
 /// definable() variables.
-enum class FlushMode : std::uint8_t { at_once, beside, define };
+enum class FlushMode : std::uint8_t { at_once, concurrent, define };
 
 class ArrayEngine {
  public:
@@ -197,16 +197,16 @@ class ArrayEngine {
   void list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const;
   void forget_decisions(const ArrayFlush& flush);
   std::uint64_t expected_bytes(const ArrayFlush& flush) const;
-  bool can_go_beside(const ArrayFlush& flush) const;
+  bool can_hand_over(const ArrayFlush& flush) const;
   Status hand_over(std::unique_ptr<ArrayFlush> flush);
-  Status prepare_beside(ArrayFlush& flush);
+  Status prepare_hand_over(ArrayFlush& flush);
   void take_staged(ArrayFlush& flush);
   Status stage_again(ArrayFlush& flush);
   Status complete_flight();
   void give_up_flight();
   Status write_variables(ArrayFlush& flush);
   Status finish_flush(ArrayFlush& flush);
-  Status settle_chunks(ArrayFlush& flush);
+  Status find_chunks(ArrayFlush& flush);
   Status assign_owners(ArrayFlush& flush, const Status& mine, bool hold_back);
   void list_fresh(ArrayFlush& flush) const;
   Status pack(ArrayFlush& flush) const;

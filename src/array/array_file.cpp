@@ -332,7 +332,7 @@ std::vector<bool> ArrayFile::agree_on_staged() {
   return {staged.begin(), staged.end()};
 }
 
-Status ArrayFile::settle() {
+Status ArrayFile::end_collective_put() {
   TAILRACE_TRY(begin_collective());
   const auto n_unlimited = std::ranges::count_if(model_.dimensions, &ModelDimension::unlimited);
   if (n_unlimited == 1) model_.dimensions[first_unlimited()].length = meeting_.length;
@@ -428,13 +428,13 @@ std::optional<double> number_of(const ModelAttribute* attribute) {
 }
 
 bool same_filters(const std::vector<FilterSpec>& a, const std::vector<FilterSpec>& b) {
-  const auto words = [](const FilterSpec& filter) {
+  const auto client_data_of = [](const FilterSpec& filter) {
     return filter.final_client_data.empty() ? filter.client_data : filter.final_client_data;
   };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](const FilterSpec& one, const FilterSpec& other) {
-                      return one.filter_id == other.filter_id && words(one) == words(other);
-                    });
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [&](const FilterSpec& one, const FilterSpec& other) {
+        return one.filter_id == other.filter_id && client_data_of(one) == client_data_of(other);
+      });
 }
 
 }  // namespace
@@ -494,7 +494,7 @@ Status ArrayFile::adopt(std::size_t v) {
   variable.stored = std::make_shared<const StoredDataset>(reader_->datasets()[found]);
   const StoredDataset& stored = *variable.stored;
   variable.places_known = false;
-  variable.tells_max_error = false;
+  variable.records_max_error = false;
   variable.swapped = stored.dtype.has_value() && !decoded_type(stored.type);
   // Readers return the dataset's own fill value for missing elements, whatever _FillValue is.
   if (!stored.fill_value.empty() && stored.fill_value.size() == variable.log.element_bytes()) {
@@ -640,9 +640,9 @@ bool ArrayFile::continue_lossy(std::size_t v) {
   request.chunk_shape = dataset.storage.chunk_shape;
   request.absolute_bound = *bound;
   request.fill_value = kept_value(it);
-  const bool said =
+  const bool has_fill =
       it.attribute("_FillValue") != nullptr || it.attribute("missing_value") != nullptr;
-  if (!said && !it.no_fill) request.fill_value = element_number(it.type, variable.fill);
+  if (!has_fill && !it.no_fill) request.fill_value = element_number(it.type, variable.fill);
   Result<std::unique_ptr<Codec>> codec = make_codec(request, options_.file.plugin_path);
   if (!codec.ok() || !same_filters((*codec)->filters(), dataset.storage.filters)) return false;
   variable.resolved.codec = std::move(*codec);
@@ -650,7 +650,7 @@ bool ArrayFile::continue_lossy(std::size_t v) {
   variable.definition.options.fill_value = request.fill_value;
   variable.resolved.verify = !variable.resolved.codec->keeps_bound_by_construction();
   const std::optional<double> max_error = number_of(it.attribute("tailrace_max_error"));
-  variable.tells_max_error = max_error.has_value();
+  variable.records_max_error = max_error.has_value();
   variable.max_error = max_error.value_or(0);
   return true;
 }

@@ -9,9 +9,10 @@
 // writes all metadata itself. array_file.cpp implements its calls, opening and reading;
 // array_prepare.cpp the decisions at a variable's first flush; array_flush.cpp its part of a flush.
 //
-// Collectivity. create, open, change_model, set_*, settle, flush, get_all and close are collective.
-// put and get are not. A failure on one rank within a collective call is returned on every rank.
-// Staged values are visible to this rank's gets immediately, to other ranks after a flush.
+// Collectivity. create, open, change_model, set_*, end_collective_put, flush, get_all and close are
+// collective. put and get are not. A failure on one rank within a collective call is returned on
+// every rank. Staged values are visible to this rank's gets immediately, to other ranks after a
+// flush.
 //
 // Invariant 1: the file on disk is always at its last flush; a crash loses what was staged since.
 // Recovery first completes a journal that the commit has left. Exception: unfiltered variables of
@@ -122,7 +123,7 @@ class ArrayFile final : private ArrayEngine {
 
   /// End a collective put: agree on the lengths of unlimited dimensions, and flush if a rank's
   /// staging exceeds its cap. Collective; otherwise cheap (one allreduce).
-  Status settle();
+  Status end_collective_put();
   /// Write and commit all staged values and all definitions. Variables without values get a
   /// dataset, too, whose chunks cannot follow the ranks' boxes. Exception: those whose codec or
   /// bound depends on their first values (codec=auto, rel, psnr, targets). Collective. A new

@@ -4,7 +4,7 @@
 //  prepare_new       chunk shapes, bounds, codecs of new variables. One that cannot be stored is
 //                    left out: the flush returns its error, and writes all others.
 //  load_places       stored chunks of an opened file                               (array_file)
-//  settle_chunks     owner of each touched chunk               (array_patches, exec/chunk_homes)
+//  find_chunks       owner of each touched chunk               (array_patches, exec/chunk_homes)
 //  encode_chunks     pieces travel; chunks are completed, encoded, written       (exec/executor)
 //  write_plain       values of large variables that are not stored in chunks
 //  publish           datasets, lengths, chunk index, texts, commit
@@ -42,7 +42,7 @@ namespace tailrace {
 
 Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing,
                                     FlushMode mode) {
-  if (mode == FlushMode::beside && options_.file.mode == StepMode::async) {
+  if (mode == FlushMode::concurrent && options_.file.mode == StepMode::async) {
     std::unique_ptr<ArrayFlush> flight;
     TAILRACE_TRY(comm_->agree(local_part([&] {
       flight = std::make_unique<ArrayFlush>();
@@ -51,7 +51,7 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
       list_variables(*flight, staged);
       return Status();
     })));
-    if (can_go_beside(*flight)) return hand_over(std::move(flight));
+    if (can_hand_over(*flight)) return hand_over(std::move(flight));
   }
   ArrayFlush flush;
   flush.hold_back = hold_back;
@@ -128,7 +128,7 @@ Status ArrayEngine::finish_flush(ArrayFlush& flush) {
 Status ArrayEngine::write_variables(ArrayFlush& flush) {
   TAILRACE_TRY(prepare_new(flush));
   TAILRACE_TRY(load_places(flush));
-  TAILRACE_TRY(settle_chunks(flush));
+  TAILRACE_TRY(find_chunks(flush));
   TAILRACE_TRY(encode_chunks(flush));
   TAILRACE_TRY(write_plain(flush));
   Status mine = local_part([&] { return pack(flush); });
@@ -162,13 +162,13 @@ FieldPlan ArrayEngine::plan_of(std::size_t variable, PatchedChunks& patches) con
 }
 
 Status ArrayEngine::assign_owners(ArrayFlush& flush, const Status& mine, bool hold_back) {
-  Result<PatchOwnership> settled = places_.settle(*comm_, flush.fields, hold_back);
-  if (settled.ok()) flush.settled = std::move(*settled);
-  return comm_->agree(mine.ok() ? settled.status() : mine);
+  Result<PatchOwnership> assigned = places_.assign_owners(*comm_, flush.fields, hold_back);
+  if (assigned.ok()) flush.assigned = std::move(*assigned);
+  return comm_->agree(mine.ok() ? assigned.status() : mine);
 }
 
 /// Find the touched chunks and their owners.
-Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
+Status ArrayEngine::find_chunks(ArrayFlush& flush) {
   output_.see_other_nodes();
   Status mine;
   for (const std::size_t v : flush.variables) {
@@ -192,9 +192,10 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
   }
   TAILRACE_TRY(assign_owners(flush, mine, flush.hold_back));
   if (flush.hold_back) {
-    // Holding back must free memory; otherwise the next settle() flushes again immediately.
+    // Holding back must free memory; otherwise the next end_collective_put() flushes again
+    // immediately.
     std::uint64_t held_bytes = 0;
-    for (const ChunkKey& key : flush.settled.held_back) {
+    for (const ChunkKey& key : flush.assigned.held_back) {
       const std::vector<ChunkClaim>& claims = flush.fields[key.field].claims;
       const auto claim =
           std::ranges::lower_bound(claims, key.chunk_index, {}, &ChunkClaim::chunk_index);
@@ -211,10 +212,10 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
       TAILRACE_TRY(assign_owners(flush, Status(), false));
     }
   }
-  const PatchOwnership& settled = flush.settled;
-  for (std::size_t j = 0; j < settled.before.size(); ++j) {
-    const ChunkJob& job = settled.ownership.jobs[j];
-    flush.patches[job.field]->set_before(job.chunk_index, settled.before[j]);
+  const PatchOwnership& assigned = flush.assigned;
+  for (std::size_t j = 0; j < assigned.before.size(); ++j) {
+    const ChunkJob& job = assigned.ownership.jobs[j];
+    flush.patches[job.field]->set_before(job.chunk_index, assigned.before[j]);
   }
   return Status();
 }
@@ -222,7 +223,7 @@ Status ArrayEngine::settle_chunks(ArrayFlush& flush) {
 /// Forecast encoded sizes from the variable's earlier chunks.
 std::vector<JobForecast> ArrayEngine::forecasts_of(const ArrayFlush& flush) const {
   std::vector<JobForecast> forecasts;
-  for (const ChunkJob& job : flush.settled.ownership.jobs) {
+  for (const ChunkJob& job : flush.assigned.ownership.jobs) {
     const double raw = static_cast<double>(flush.plans[job.field].chunk_bytes());
     const double share = variables_[flush.chunked[job.field]].encoded_share;
     JobForecast forecast;
@@ -246,13 +247,13 @@ ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
   settings.alignment_bytes = alignment;
   if (std::any_of(flush.plans.begin(), flush.plans.end(), reserves)) {
     settings.reservations =
-        reserve_places(*comm_, output_.tail(), flush.plans, flush.settled.ownership.jobs,
+        reserve_places(*comm_, output_.tail(), flush.plans, flush.assigned.ownership.jobs,
                        forecasts_of(flush), alignment);
   }
   if (lane_stock_ == nullptr) {
-    const bool beside = options_.file.mode == StepMode::async;
+    const bool concurrently = options_.file.mode == StepMode::async;
     lane_stock_ = std::make_unique<LaneStock>(
-        n_threads(), beside ? ThreadPriority::waiting : ThreadPriority::equal);
+        n_threads(), concurrently ? ThreadPriority::waiting : ThreadPriority::equal);
   }
   return settings;
 }
@@ -260,8 +261,8 @@ ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
 Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
   if (flush.chunked.empty()) return Status();
   const ExecutorSettings settings = prepare_encoding(flush);
-  Executor executor(*comm_, output_.tail(), output_.storage(), flush.plans, flush.settled.ownership,
-                    settings, *lane_stock_, flush.clock);
+  Executor executor(*comm_, output_.tail(), output_.storage(), flush.plans,
+                    flush.assigned.ownership, settings, *lane_stock_, flush.clock);
   return comm_->agree(executor.run(flush.done));
 }
 
@@ -289,9 +290,9 @@ void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes) {
     }
   }
   now.lost_bytes = lost_bytes;
-  now.staged_bytes = flush.beside ? flush.staged_bytes : std::exchange(put_bytes_, 0);
+  now.staged_bytes = flush.handed_over ? flush.staged_bytes : std::exchange(put_bytes_, 0);
   now.flush_s = now_s() - flush.start_s;
-  if (flush.beside) {
+  if (flush.handed_over) {
     now.flush_s -= flush.completing_s - flush.handed_s;
     const double end_s = flush.lanes_s + flush.done.makespan_s + flush.done.sync_s;
     const double hidden_s = std::min(end_s, flush.completing_s) - flush.handed_s;
@@ -308,7 +309,7 @@ void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes) {
 
 /// Drop the flushed values; keep those held back, and those put since.
 void ArrayEngine::forget_staged(ArrayFlush& flush) {
-  if (flush.beside) return flush.taken.clear();
+  if (flush.handed_over) return flush.taken.clear();
   for (const std::size_t v : flush.variables) {
     variables_[v].texts.clear();
     const auto f = std::find(flush.chunked.begin(), flush.chunked.end(), v);
@@ -326,7 +327,7 @@ Status ArrayEngine::stage_rest(ArrayFlush& flush) {
   for (const std::size_t v : flush.chunked) {
     flush.rest.emplace_back(memory_, variables_[v].log.element_bytes());
   }
-  for (const ChunkKey& key : flush.settled.held_back) {
+  for (const ChunkKey& key : flush.assigned.held_back) {
     TAILRACE_TRY(flush.patches[key.field]->copy_staged(key.chunk_index, flush.rest[key.field]));
   }
   return Status();
@@ -608,7 +609,7 @@ Status ArrayFile::publish_at_root(ArrayFlush& flush,
   }
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     const ArrayVariable& variable = variables_[flush.chunked[f]];
-    if (flush.larger_error[f] && variable.tells_max_error) {
+    if (flush.larger_error[f] && variable.records_max_error) {
       const NamedAttribute error = max_error_attribute(variable.max_error);
       TAILRACE_TRY(file.set_attribute(variable.definition.path, error.name, error.value));
     }
@@ -622,7 +623,7 @@ Status ArrayFile::publish_at_root(ArrayFlush& flush,
     }
   }
   TAILRACE_TRY(write_plain_at_root(plain));
-  TAILRACE_TRY(layout_->settle());
+  TAILRACE_TRY(layout_->prepare_commit());
   return output_.commit_at_root();
 }
 
@@ -640,14 +641,15 @@ Status ArrayFile::create_at_root(std::size_t v) {
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
   Hdf5File& file = output_.file();
-  const Notes notes = notes_of_file_.settle(file, options_.file.notes, was_there_);
-  TAILRACE_TRY(notes_of_file_.tell(file, notes));
-  const std::vector<NamedAttribute> says =
+  const Notes notes = notes_of_file_.choose(file, options_.file.notes, was_there_);
+  TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
+  const std::vector<NamedAttribute> attributes =
       provenance(variable.definition, variable.resolved, variable.max_error, notes);
-  variable.tells_max_error = !says.empty() && variable.definition.options.earlier_loss.empty();
-  if (says.empty()) return Status();
+  variable.records_max_error =
+      !attributes.empty() && variable.definition.options.earlier_loss.empty();
+  if (attributes.empty()) return Status();
   TAILRACE_TAKE(const std::int64_t dataset, layout_->open_dataset(v));
-  return file.add_attributes(dataset, variable.definition.path, says);
+  return file.add_attributes(dataset, variable.definition.path, attributes);
 }
 
 /// Choose the chunk shape of texts that grow, as HDF5 handles them well: about 64 KiB of pointers.

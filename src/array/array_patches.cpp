@@ -42,8 +42,8 @@ ChunkPlaces::Places& ChunkPlaces::places(std::size_t variable) {
   return places_[variable];
 }
 
-Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedField> fields,
-                                           bool hold_back) {
+Result<PatchOwnership> ChunkPlaces::assign_owners(Comm& comm, std::span<const PatchedField> fields,
+                                                  bool hold_back) {
   const ChunkDealing dealing = deal(comm, fields);
   ChunkMail claims(dealing);
   const Status listed = local_part([&] {  // Others wait in the exchange; then all fail.
@@ -54,7 +54,7 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
     }
     return Status();
   });
-  Result<std::vector<ChunkRecord>> told =
+  Result<std::vector<ChunkRecord>> answers =
       ask_homes(comm, std::move(claims), [&](ChunkRecord& chunk) {
         const PatchedField& field = fields[chunk.key.field];
         std::uint64_t n_elements = 0;
@@ -72,20 +72,20 @@ Result<PatchOwnership> ChunkPlaces::settle(Comm& comm, std::span<const PatchedFi
         return true;
       });
   TAILRACE_TRY(listed);
-  if (!told.ok()) return told.status();
-  PatchOwnership settled;
-  for (ChunkRecord& chunk : *told) {
+  if (!answers.ok()) return answers.status();
+  PatchOwnership assigned;
+  for (ChunkRecord& chunk : *answers) {
     if (chunk.owner == nobody) {
-      settled.held_back.push_back(chunk.key);
+      assigned.held_back.push_back(chunk.key);
     } else if (chunk.owner != comm.rank()) {
-      settled.ownership.owed[chunk.key] = {};
+      assigned.ownership.owed[chunk.key] = {};
     } else {
-      settled.ownership.jobs.push_back(
+      assigned.ownership.jobs.push_back(
           {chunk.key.field, chunk.key.chunk_index, {}, std::move(chunk.shares)});
-      settled.before.push_back(chunk.place);
+      assigned.before.push_back(chunk.place);
     }
   }
-  return settled;
+  return assigned;
 }
 
 Result<std::uint64_t> ChunkPlaces::keep(Comm& comm, std::span<const PatchedField> fields,
@@ -101,10 +101,10 @@ Result<std::uint64_t> ChunkPlaces::keep(Comm& comm, std::span<const PatchedField
     }
     return Status();
   });
-  TAILRACE_TAKE(const std::vector<ChunkRecord> heard, news.exchange(comm));
+  TAILRACE_TAKE(const std::vector<ChunkRecord> received, news.exchange(comm));
   TAILRACE_TRY(listed);
   std::uint64_t lost_bytes = 0;
-  for (const ChunkRecord& chunk : heard) {
+  for (const ChunkRecord& chunk : received) {
     ChunkPlace& known = places(fields[chunk.key.field].variable)[dealing.number_of(chunk.key)];
     if (known.address != chunk.place.address) lost_bytes += known.encoded_bytes;
     known = chunk.place;

@@ -64,7 +64,8 @@ class ChunkPlaces {
   /// Assign an owner to each touched chunk. With `hold_back`, chunks that are surely incomplete
   /// stay staged. Collective. Cost: like ask_homes(), without slabs. @error internal, on this rank
   /// only.
-  Result<PatchOwnership> settle(Comm& comm, std::span<const PatchedField> fields, bool hold_back);
+  Result<PatchOwnership> assign_owners(Comm& comm, std::span<const PatchedField> fields,
+                                       bool hold_back);
   /// Record the places of chunks that were written and committed. Collective: a sparse exchange of
   /// 44 bytes a chunk.
   /// @returns bytes of the places that these chunks had before, summed over the chunks whose home

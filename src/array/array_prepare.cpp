@@ -284,7 +284,7 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
   TAILRACE_TRY(choose_codecs(fields, mine));
   TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
   for (const FieldState& field : fields) {
-    note_remark([&] { return bound_width_remark(field, kWordsOfArrays); });
+    note_remark([&] { return bound_width_remark(field, kSyntaxOfArrays); });
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     ArrayVariable& variable = variables_[numbers[i]];
@@ -331,7 +331,7 @@ Status ArrayFile::choose_codecs(std::vector<FieldState>& fields, std::vector<Sta
         !resolved.layout->contiguous()) {
       status = local_part([&] { return skip_filters(fields[i]); });
     }
-    if (status.ok()) status = check_bound_width(fields[i], kWordsOfArrays);
+    if (status.ok()) status = check_bound_width(fields[i], kSyntaxOfArrays);
     prepared.push_back(std::move(status));
   }
   return Status();

@@ -137,9 +137,9 @@ std::optional<double> kept_value(const ModelVariable& variable) {
   const std::optional<DType> dtype = array_dtype(variable.type);
   if (!dtype || variable.type == ModelType::text_char) return std::nullopt;
   const ModelAttribute* fill = variable.attribute("_FillValue");
-  const ModelAttribute* said = fill != nullptr ? fill : variable.attribute("missing_value");
-  if (said != nullptr && said->n_values == 1) {
-    const std::optional<double> kept = fill_from(said->type, said->values, *dtype);
+  const ModelAttribute* stated = fill != nullptr ? fill : variable.attribute("missing_value");
+  if (stated != nullptr && stated->n_values == 1) {
+    const std::optional<double> kept = fill_from(stated->type, stated->values, *dtype);
     if (kept) return kept;
   }
   if (variable.no_fill) return std::nullopt;
@@ -195,13 +195,13 @@ std::unique_ptr<Codec> existing_codec(std::unique_ptr<Codec> stored, std::size_t
 }
 
 Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
-  TAILRACE_TAKE(const Bytes heard, broadcast_from_root(comm, [](ByteWriter& words) {
+  TAILRACE_TAKE(const Bytes received, broadcast_from_root(comm, [](ByteWriter& message) {
                   TAILRACE_TAKE(const OptionsText given, options_text_of_environment());
-                  words.add_text(given.text);
-                  words.add_text(given.file);
+                  message.add_text(given.text);
+                  message.add_text(given.file);
                   return Status();
                 }));
-  ByteReader reader(heard);
+  ByteReader reader(received);
   const std::string text = reader.take_text();
   TAILRACE_TRY(apply_glob_options(text, options, reader.take_text()).within("TAILRACE_OPTIONS"));
   if (writes) {

@@ -63,7 +63,7 @@ struct ArrayVariable {
   bool places_known = true;                     ///< The chunks' homes know their addresses.
   double encoded_share = 0.5;  ///< Encoded over raw bytes, as measured by this rank.
   /// True if attribute tailrace_max_error is written, and so must be updated by every flush.
-  bool tells_max_error = true;
+  bool records_max_error = true;
 
   ChunkGrid grid() const { return {definition.shape, resolved.chunk_shape}; }
   bool in_file() const { return storage != ArrayStorage::undecided; }

@@ -22,8 +22,9 @@ namespace {
 
 /// An epoch consists of two numbers. The upper bits count collective calls since the last flush.
 /// The lower bits are a time in units of 256 ns, which lasts 13 days. Neither overflows in a long
-/// job. After half of the calls, settle() flushes everything. Each call at which ranks meet
-/// restarts the time for later puts, at a quarter of its range, for nodes whose clocks are behind.
+/// job. After half of the calls, end_collective_put() flushes everything. Each call at which ranks
+/// meet restarts the time for later puts, at a quarter of its range, for nodes whose clocks are
+/// behind.
 constexpr unsigned kTimeBits = 42;
 constexpr std::uint64_t kMostTime = (std::uint64_t{1} << kTimeBits) - 1;
 constexpr std::uint64_t kMostCalls = (std::uint64_t{1} << (64 - kTimeBits)) - 1;
@@ -277,7 +278,7 @@ Status DatasetArray::get(std::size_t v, const Slab& slab, std::span<std::byte> v
   TAILRACE_TRY(adopt(v));
   TAILRACE_TRY(check_slab(slab, states_[v].shape).within(quoted(v)));
   if (slab.empty()) return Status();
-  TAILRACE_TRY(settle_to_read(v));
+  TAILRACE_TRY(complete_to_read(v));
   TAILRACE_TRY(get_stored(v, slab, values));
   return parts_.lay_over(v, slab, values);
 }
@@ -352,7 +353,7 @@ Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<
 
 /// Complete a flush in flight that has values of the dataset, since neither the file nor this rank
 /// can provide them. Only a single rank can do so; with several ranks the read fails.
-Status DatasetArray::settle_to_read(std::size_t v) {
+Status DatasetArray::complete_to_read(std::size_t v) {
   const bool any =
       is_under_way(v) ||
       std::ranges::any_of(parts_.members_of(v), [this](std::size_t m) { return is_under_way(m); });
@@ -492,7 +493,7 @@ std::uint64_t DatasetArray::now_epoch() const {
 
 std::uint64_t DatasetArray::phase_of(std::uint64_t epoch) const { return epoch >> kTimeBits; }
 
-Status DatasetArray::settle() {
+Status DatasetArray::end_collective_put() {
   TAILRACE_TRY(begin_collective());
   leave_meeting();
   // Held-back values retain their epochs; before epochs run out, everything is flushed.
@@ -516,12 +517,12 @@ Status DatasetArray::flush() {
 
 Status DatasetArray::flush_concurrently() {
   TAILRACE_TRY(begin_collective());
-  return flush_these(agree_on_staged(), false, false, FlushMode::beside);
+  return flush_these(agree_on_staged(), false, false, FlushMode::concurrent);
 }
 
 Status DatasetArray::flush_concurrently_to_close() {
   TAILRACE_TRY(begin_collective());
-  const Status flushed = flush_these(agree_on_staged(), false, true, FlushMode::beside);
+  const Status flushed = flush_these(agree_on_staged(), false, true, FlushMode::concurrent);
   flushed_to_close_ = flushed.ok();
   return flushed;
 }
@@ -640,21 +641,21 @@ Status DatasetArray::describe_at_root(bool closing) {
     const bool lossy =
         chunked && states_[v].created &&
         (variable.resolved.codec->lossy() || !variable.definition.options.earlier_loss.empty());
-    const bool tells_bound = closing && lossy && !states_[v].described;
+    const bool writes_bound = closing && lossy && !states_[v].described;
     const CoveredCells* const cells = decisions_.cells_to_describe(v);
-    if (!tells_bound && cells == nullptr) continue;
+    if (!writes_bound && cells == nullptr) continue;
     TAILRACE_TAKE(const bool exists, lifetimes_.exists(v));
     if (!exists) continue;
     std::vector<NamedAttribute> attributes;
-    if (tells_bound) {
+    if (writes_bound) {
       attributes =
           provenance(variable.definition, variable.resolved, variable.max_error, Notes::all);
     }
     if (cells != nullptr) attributes.push_back(covered_attribute(*cells));
-    if (tells_bound) decisions_.describe_bounds(v, attributes);
+    if (writes_bound) decisions_.describe_bounds(v, attributes);
     TAILRACE_TRY(set_attributes_at(output_.file().hdf5_id(), lifetimes_.address_of(v), attributes)
                      .within(quoted(v)));
-    if (tells_bound) states_[v].described = true;
+    if (writes_bound) states_[v].described = true;
     if (cells != nullptr) decisions_.note_described(v);
   }
   return Status();
@@ -693,7 +694,7 @@ void DatasetArray::published(const ArrayFlush& flush) {
   for (State& state : states_) state.file_shape = state.shape;
   cut_.end();
   for (const std::size_t v : flush.variables) states_[parts_.dataset_of(v)].flushed = true;
-  if (!flush.hold_back && !flush.beside) {  // Nothing is staged any more.
+  if (!flush.hold_back && !flush.handed_over) {  // Nothing is staged any more.
     flushed_epoch_ = epoch_;
     call_epoch_ = 0;
   }

@@ -10,10 +10,10 @@
 // A dataset has a number, the same on every rank, and an address in each rank's file, which differs
 // between ranks. Elements are bytes in the file's type; nothing is converted.
 //
-// Collectivity. create, open, settle, flush, sync_to_read, before_cut and close are collective. add
-// is called alike on all ranks without communication, and the next collective call compares these
-// calls. put and get are not collective. The next collective call completes a flush that is in
-// flight.
+// Collectivity. create, open, end_collective_put, flush, sync_to_read, before_cut and close are
+// collective. add is called alike on all ranks without communication, and the next collective call
+// compares these calls. put and get are not collective. The next collective call completes a flush
+// that is in flight.
 //
 // Invariant 1: a flush writes to the dataset that the address denotes on rank 0; if the program has
 // deleted that dataset, the values are dropped. Invariant 2: every rank determines independently,
@@ -168,7 +168,7 @@ class DatasetArray final : private ArrayEngine {
   /// communication; all ranks must call it alike.
   void begin_collective_put();
   /// End a collective write: flush if a rank stages more than its cap.
-  Status settle();
+  Status end_collective_put();
   /// Begin a collective read: flush if any rank has staged values.
   Status sync_to_read();
   /// Begin any other collective call. Errors are alike.
@@ -221,7 +221,7 @@ class DatasetArray final : private ArrayEngine {
   Status check_put(std::size_t dataset);
   Status get_stored(std::size_t dataset, const Slab& slab, std::span<std::byte> values);
   FlushedFile::Dataset flushed_dataset(std::size_t dataset) const;
-  Status settle_to_read(std::size_t dataset);
+  Status complete_to_read(std::size_t dataset);
 
   void begin_time(std::uint64_t latest);
   std::uint64_t time_now() const;

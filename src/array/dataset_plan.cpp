@@ -107,17 +107,17 @@ Status bound_components(const NewDataset& dataset, const ArrayFileOptions& of_fi
   const bool known = boxes != nullptr && boxes->components.size() <= kMostComponents &&
                      std::ranges::count(boxes->components, "") == 0;
   std::vector<ErrorBound> bounds(known ? boxes->components.size() : 0, options.bound);
-  bool asked = !known;
+  bool requested = !known;
   for (const auto& [pattern, bound] : of_file.component_bounds) {
     bool matches = !known;
     for (std::size_t c = 0; c < bounds.size(); ++c) {
       if (!glob_matches(pattern, boxes->components[c])) continue;
       bounds[c] = bound;
-      asked = matches = true;
+      requested = matches = true;
     }
     if (matches) plan.component_globs.push_back(pattern);
   }
-  if (!asked) return Status();
+  if (!requested) return Status();
   if (bounds.size() == 1) {
     options.bound = bounds.front();
     options.bound_given = true;
@@ -196,7 +196,7 @@ Status resolve_new(const NewDataset& dataset, const std::string& plugin_path, Co
     TAILRACE_TRY(check_field_regions(limited, options.guards, plan.boxes != nullptr)
                      .within(quoted_dataset(dataset.path)));
   }
-  const ErrorBound asked = options.bound;
+  const ErrorBound requested = options.bound;
   if (late) options.bound = ErrorBound();
   field.resolved.absolute_bound = absolute_bound(options.bound, 0, 0);
   field.resolved.pointwise_bound = pointwise_bound(options.bound);
@@ -209,7 +209,7 @@ Status resolve_new(const NewDataset& dataset, const std::string& plugin_path, Co
                                  codec_request(field.definition, field.resolved), plugin_path,
                                  field.resolved.codec));
   }
-  field.definition.options.bound = asked;
+  field.definition.options.bound = requested;
   TAILRACE_TRY(made);
   if (field.definition.extendable && field.resolved.layout->base_from() == BaseFrom::shape) {
     TAILRACE_TAKE(field.resolved.layout, make_layout("claimed"));
@@ -224,7 +224,7 @@ ArrayVariable variable_by_hdf5(StagingMemory& memory, std::size_t element_bytes,
   variable.definition.path = path;
   variable.growing = std::move(growing);
   variable.fill.assign(element_bytes, std::byte{0});
-  variable.tells_max_error = false;
+  variable.records_max_error = false;
   variable.storage = ArrayStorage::by_hdf5;
   return variable;
 }
@@ -539,11 +539,11 @@ Status DeferredDecisions::resolve_bounds(std::span<const std::size_t> datasets,
     ResolvedField& now = fields[i].resolved;
     entry.bound_open = false;
     // Store the values exactly. The program cannot be asked, and an error would lose the values.
-    if (const Status refused = check_bound_width(fields[i], kWordsOfDatasets); !refused.ok()) {
+    if (const Status refused = check_bound_width(fields[i], kSyntaxOfDatasets); !refused.ok()) {
       note_remark([&] { return "stored exactly: " + refused.message(); });
       continue;
     }
-    note_remark([&] { return bound_width_remark(fields[i], kWordsOfDatasets); });
+    note_remark([&] { return bound_width_remark(fields[i], kSyntaxOfDatasets); });
     const std::vector<FilterSpec> header = resolved.codec->filters();
     const std::vector<FilterSpec>& made = now.codec->filters();
     // If all values are equal, the exact form stays.

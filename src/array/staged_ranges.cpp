@@ -37,7 +37,7 @@ class StagedRange {
 
   void scan(const FieldDefinition& definition) {
     if (known_) return;
-    known_ = asked_ = true;
+    known_ = scanned_ = true;
     evidence_ = {};
     ends_ = {};
     first_epoch_ = UINT64_MAX;
@@ -58,19 +58,19 @@ class StagedRange {
   }
   const RangeEvidence& evidence() const { return evidence_; }
   void add_epochs(RankNumbers& numbers) {
-    if (!asked_) return;
+    if (!scanned_) return;
     numbers.add(Reduction::min, first_epoch_);
     numbers.add(Reduction::max, last_epoch_);
   }
   /// True if one rank may have replaced another's put. Requires the epochs of all ranks.
-  bool contested() const { return asked_ && first_epoch_ < last_epoch_; }
+  bool contested() const { return scanned_ && first_epoch_ < last_epoch_; }
 
   bool holds(std::size_t which, double value) const {
     return ends_[which].n > 0 && ends_[which].value == value;
   }
   /// Write the epoch and the position of the range end that this rank holds.
-  void tell_place(std::size_t which, const FieldDefinition& definition,
-                  std::span<std::uint64_t> words) const {
+  void write_place(std::size_t which, const FieldDefinition& definition,
+                   std::span<std::uint64_t> words) const {
     const RangeEnd& end = ends_[which];
     std::uint64_t first = 0;
     for (std::uint64_t n = end.n; n > 1;) {
@@ -87,7 +87,7 @@ class StagedRange {
       first /= end.piece.count[d];
     }
   }
-  /// True if this rank has put the element at a position, as written by tell_place(), in a later
+  /// True if this rank has put the element at a position, as written by write_place(), in a later
   /// epoch.
   bool replaces(std::span<const std::uint64_t> words) const {
     const Shape at(words.begin() + 1, words.end());
@@ -129,7 +129,7 @@ class StagedRange {
 
   const StagingLog& log_;
   std::vector<StagingLog::Cover> others_;
-  bool asked_ = false;
+  bool scanned_ = false;
   bool known_ = false;
   RangeEvidence evidence_;
   std::array<RangeEnd, 2> ends_;
@@ -171,7 +171,7 @@ Result<bool> learn_of_others(Comm& comm, const std::vector<FieldState>& fields,
   for (std::size_t j = 0; j < ends.size(); ++j) {
     const End& end = ends[j];
     if (holders[j] != rank) continue;
-    staged[end.field].tell_place(end.which, fields[end.field].definition, place_of(end));
+    staged[end.field].write_place(end.which, fields[end.field].definition, place_of(end));
   }
   comm.allreduce(std::span(words), Reduction::max);
   std::vector<std::uint64_t> replacers(ends.size(), kNobody);
@@ -183,9 +183,9 @@ Result<bool> learn_of_others(Comm& comm, const std::vector<FieldState>& fields,
   Status mine;
   bool again = false;
   for (std::size_t j = 0; j < ends.size(); ++j) {
-    const bool told =
+    const bool repeated =
         j > 0 && ends[j - 1].field == ends[j].field && replacers[j - 1] == replacers[j];
-    if (replacers[j] == kNobody || told) continue;
+    if (replacers[j] == kNobody || repeated) continue;
     again = true;
     StagedRange& range = staged[ends[j].field];
     Bytes slabs;

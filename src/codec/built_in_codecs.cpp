@@ -136,7 +136,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .keeps_guards = true,
        .proves_bound = true,
        .has_books = true,
-       .chunks_say_shape = true,
+       .chunks_store_shape = true,
        .filter_id = trz::filter_id,
        .readers_need =
            "trz (Python: pip install tailrace-filters; others: libh5trz.so in HDF5_PLUGIN_PATH)",
@@ -147,7 +147,7 @@ const std::vector<CodecEntry>& built_in_codecs() {
                   "(dimension=auto|1|2|3); readers need libh5xor.so",
        .make = make_xor_codec,
        .settings = {"dimension"},
-       .chunks_say_shape = true,
+       .chunks_store_shape = true,
        .filter_id = neighbour_xor::filter_id,
        .readers_need =
            "xor (Python: pip install tailrace-filters; others: libh5xor.so in HDF5_PLUGIN_PATH)",

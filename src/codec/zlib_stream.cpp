@@ -78,13 +78,13 @@ class BlockEnds {
       stream_.next_out = values_.data();
       stream_.avail_out = static_cast<uInt>(values_.size());
       if (inflate(&stream_, Z_BLOCK) != Z_OK) return {};
-      const auto told = static_cast<unsigned>(stream_.data_type);
+      const auto state = static_cast<unsigned>(stream_.data_type);
       constexpr unsigned unused_bits = 63;  // bits of the last byte read
       constexpr unsigned is_last = 64;
       constexpr unsigned ends_here = 128;
-      if ((told & ends_here) == 0) continue;
+      if ((state & ends_here) == 0) continue;
       const std::size_t n_taken = blocks.size() - n_left - stream_.avail_in;
-      ((told & is_last) != 0 ? bits.end : bits.last_begin) = 8 * n_taken - (told & unused_bits);
+      ((state & is_last) != 0 ? bits.end : bits.last_begin) = 8 * n_taken - (state & unused_bits);
     }
     return bits;
   }

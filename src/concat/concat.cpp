@@ -100,7 +100,7 @@ class Concatenation {
   Status finish();
   std::uint64_t round_end(bool& commit_now);
   std::uint64_t paced_bytes() const;
-  Status settle_threads();
+  Status choose_thread_count();
   void count_memory(std::uint64_t moving_bytes);
 
   Comm& comm_;
@@ -192,11 +192,11 @@ Status Concatenation::plan_targets() {
   TAILRACE_TRY(targets_.plan(comm_, request_, inputs_));
   line_ = &targets_.line();
   sender_ = std::make_unique<PieceSender>(*line_, targets_.take_parts(), targets_.forms());
-  return comm_.agree(settle_threads());  // each rank's memory is its own
+  return comm_.agree(choose_thread_count());  // each rank's memory is its own
 }
 
 /// Set the number of threads: each needs memory for a chunk before and after decoding and encoding.
-Status Concatenation::settle_threads() {
+Status Concatenation::choose_thread_count() {
   // Largest stored chunk of any rank's inputs, which has to be decoded.
   std::vector<std::uint64_t> decoded = {sender_->largest_chunk_bytes()};
   comm_.allreduce(std::span(decoded), Reduction::max);

@@ -46,9 +46,9 @@ bool is_history(std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::string dataset_words(const std::string& path) { return "dataset \"" + path + "\""; }
+std::string quoted_dataset(const std::string& path) { return "dataset \"" + path + "\""; }
 
-std::string object_words(const SurveyedObject& object) {
+std::string quoted_object(const SurveyedObject& object) {
   return (object.dataset ? "dataset \"" : "group \"") + object.path + "\"";
 }
 
@@ -212,7 +212,7 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
     }
     const SurveyedObject& object = *found->second;
     if (object.dimensions != first.dimensions) {
-      lines.push_back(fmt::format("{}: dimensions {}, but {} in {}", dataset_words(first.path),
+      lines.push_back(fmt::format("{}: dimensions {}, but {} in {}", quoted_dataset(first.path),
                                   dimensions_text(object.dimensions),
                                   dimensions_text(first.dimensions), reference));
     }
@@ -221,7 +221,7 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
       if (refuses && !scalar) {
         lines.push_back(fmt::format(
             "{}: it has no unlimited dimension, and its values differ from those in {}; {}",
-            dataset_words(first.path), reference, keep));
+            quoted_dataset(first.path), reference, keep));
       } else {
         found_.differences.emplace_back(first.path, "");
       }
@@ -232,7 +232,7 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
         lines.push_back(
             fmt::format("{}: attribute \"{}\", which the meaning of the values depends on, differs "
                         "from that in {}; {}",
-                        object_words(first), attribute, reference, keep));
+                        quoted_object(first), attribute, reference, keep));
       } else {
         found_.differences.emplace_back(first.path, attribute);
       }
@@ -264,7 +264,7 @@ Result<std::vector<ValueDigest>> ConcatDimensions::digests(ConcatInput& input,
   return digests;
 }
 
-Status ConcatDimensions::settle(Comm& comm, std::vector<StoredDataset>& schema) {
+Status ConcatDimensions::merge(Comm& comm, std::vector<StoredDataset>& schema) {
   if (!on_) return Status();
   ByteWriter mine;
   mine.add(static_cast<std::uint32_t>(differences_.size()));
@@ -299,7 +299,7 @@ Status ConcatDimensions::settle(Comm& comm, std::vector<StoredDataset>& schema) 
       }
     }
   }
-  return tiles_.on() ? tiles_.settle(comm, first_, schema) : Status();
+  return tiles_.on() ? tiles_.lay_out(comm, first_, schema) : Status();
 }
 
 /// Remark on the first place where a coordinate changes direction; empty: none.
@@ -361,15 +361,15 @@ std::vector<std::string> ConcatDimensions::remarks() const {
     }
   }
   std::vector<std::string> lines;
-  const auto tell = [&](const char* what, const std::vector<std::string>& names) {
+  const auto report = [&](const char* what, const std::vector<std::string>& names) {
     if (!names.empty()) lines.push_back(what + first_names_text(names, kNamesInLine));
   };
-  tell(
+  report(
       "datasets without an unlimited dimension differ between inputs; the values of the first "
       "input are kept: ",
       values);
-  tell("attributes differ between inputs; those of the first input are kept: ", others);
-  tell(
+  report("attributes differ between inputs; those of the first input are kept: ", others);
+  report(
       "history and provenance attributes differ between inputs; those of the first input are "
       "kept: ",
       history);

@@ -54,20 +54,20 @@ class ConcatDimensions {
                  std::vector<StoredDataset>& datasets);
   /// Store the findings of compare(): the input is accepted.
   void accept();
-  /// compare() and accept() of the output that is appended to. Rank 0, after settle().
+  /// compare() and accept() of the output that is appended to. Rank 0, after merge().
   Status compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets);
   /// Gather the differences on rank 0, and lay out tiles. Collective if on(): one gather; for tiles
   /// two more and a broadcast.
   /// @param schema  for tiles: receives the domain's extents.
-  /// @error invalid_argument  see ConcatTiles::settle()
-  Status settle(Comm& comm, std::vector<StoredDataset>& schema);
+  /// @error invalid_argument  see ConcatTiles::lay_out()
+  Status merge(Comm& comm, std::vector<StoredDataset>& schema);
   /// Digests of the values of an open input's datasets, by path; for ConcatTiles.
   static Result<std::vector<ValueDigest>> digests(ConcatInput& input,
                                                   std::span<const std::string> paths);
   ConcatTiles& tiles_to_compare() { return tiles_; }
   /// Paths and names of attributes that refer to one tile, and not to the output.
   std::vector<std::pair<std::string, std::string>> left_out_attributes() const;
-  /// Remarks for the user. Rank 0, after settle().
+  /// Remarks for the user. Rank 0, after merge().
   std::vector<std::string> remarks() const;
 
  private:

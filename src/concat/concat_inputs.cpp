@@ -145,9 +145,8 @@ Status ConcatInputs::agree_on_schema(ConcatInput* own_first_input) {
   const std::uint64_t own_first = own_first_input == nullptr ? none : next_file_ - 1;
   std::vector<std::uint64_t> first = {own_first};
   comm_.allreduce(std::span(first), Reduction::min);
-  if (first[0] == none)
-    return Status();  // No file is readable: settle_bad_files() reports the
-                      // reasons.
+  // If no file is readable, agree_on_bad_files() reports the reasons.
+  if (first[0] == none) return Status();
   first_input_ = static_cast<std::size_t>(first[0]);
   std::vector<std::uint64_t> owner = {
       own_first == first[0] ? static_cast<std::uint64_t>(comm_.rank()) : 0};
@@ -254,7 +253,7 @@ Status ConcatInputs::number_events_of(OpenedFile& file) {
   return Status();
 }
 
-Status ConcatInputs::settle_bad_files() {
+Status ConcatInputs::agree_on_bad_files() {
   std::vector<std::uint64_t> counts = {bad_.size(), files_.size()};
   comm_.allreduce(std::span(counts), Reduction::sum);
   n_files_ = counts[1];
@@ -339,9 +338,9 @@ Status ConcatInputs::open(std::uint64_t image_bytes) {
   TAILRACE_TRY(agree_on_schema(input.get()));
   TAILRACE_TRY(add_key_datasets());
   for (; input != nullptr; input = open_next()) take_in(std::move(input));
-  TAILRACE_TRY(settle_bad_files());
-  notes_.settle(comm_);
-  TAILRACE_TRY(dimensions_.settle(comm_, schema_));
+  TAILRACE_TRY(agree_on_bad_files());
+  notes_.merge(comm_);
+  TAILRACE_TRY(dimensions_.merge(comm_, schema_));
   if (dimensions_.tiles().on()) TAILRACE_TRY(compare_tiles());
   count_rows();
   return Status();

@@ -162,7 +162,7 @@ class ConcatInputs {
   Status number_events_of(OpenedFile& file);
   /// The datasets of the schema that the files contain.
   std::span<const StoredDataset> in_files() const { return std::span(schema_).first(n_stored_); }
-  Status settle_bad_files();
+  Status agree_on_bad_files();
   void count_rows();
   Status compare_tiles();
   void add_missing_tiles(std::vector<ConcatPart>& parts);

@@ -19,8 +19,8 @@ constexpr std::size_t kMostNamed = 8;
 
 void pack_notes(ByteWriter& writer, std::uint32_t dataset, const RowNotes& notes) {
   writer.add(dataset);
-  writer.add(static_cast<std::uint8_t>(notes.said));
-  writer.add_text(notes.as_asked);
+  writer.add(static_cast<std::uint8_t>(notes.recorded));
+  writer.add_text(notes.as_requested);
   writer.add_text(notes.codec);
   writer.add(notes.absolute_bound);
   writer.add(static_cast<std::uint8_t>(notes.max_error.has_value()));
@@ -37,8 +37,8 @@ void pack_notes(ByteWriter& writer, std::uint32_t dataset, const RowNotes& notes
 
 RowNotes take_notes(ByteReader& reader) {
   RowNotes notes;
-  notes.said = reader.take<std::uint8_t>() != 0;
-  notes.as_asked = reader.take_text();
+  notes.recorded = reader.take<std::uint8_t>() != 0;
+  notes.as_requested = reader.take_text();
   notes.codec = reader.take_text();
   notes.absolute_bound = reader.take<double>();
   const bool measured = reader.take<std::uint8_t>() != 0;
@@ -59,7 +59,7 @@ RowNotes take_notes(ByteReader& reader) {
 /// The notes, with the chunk shape and mask rows that guards of chunks and of masks need.
 RowNotes notes_of(const ConcatInput& input, std::size_t dataset) {
   RowNotes notes = input.row_notes(dataset);
-  if (!notes.said || notes.guards.empty()) return notes;
+  if (!notes.recorded || notes.guards.empty()) return notes;
   const std::vector<StoredDataset>& datasets = input.datasets();
   notes.chunk_shape = datasets[dataset].storage.chunk_shape;
   for (const RegionGuard& region : notes.guards.regions) {
@@ -71,8 +71,8 @@ RowNotes notes_of(const ConcatInput& input, std::size_t dataset) {
 }
 
 /// True if a file's note declares the rows of a dataset exact.
-bool told_exact(const ConcatInput& input, std::size_t dataset, const RowNotes& notes) {
-  return notes.silent && input.says_exact() &&
+bool declared_exact(const ConcatInput& input, std::size_t dataset, const RowNotes& notes) {
+  return notes.silent && input.declares_exact() &&
          covered_by_file_note(input.datasets()[dataset].storage);
 }
 
@@ -109,8 +109,8 @@ bool same_codec(const StoredForm& made, const StoredForm& stored) {
 
 /// Record the encoding of the rows, if it differs from that of `stored`. @param codec  from the
 /// request
-void say_codec(const ConcatTarget& target, const StoredDataset& stored, const std::string& codec,
-               CopiedNotes& notes) {
+void record_codec(const ConcatTarget& target, const StoredDataset& stored, const std::string& codec,
+                  CopiedNotes& notes) {
   if (codec == "keep" && same_codec(target.like.storage, stored.storage)) return;
   const bool plain = target.like.storage.kind != StoredForm::Kind::chunked || codec == "keep";
   notes.instead[kCodecAttribute] = plain ? std::string(plain_codec) : codec;
@@ -125,7 +125,7 @@ class FileNote {
   explicit FileNote(bool there) : there_(there) {}
 
   /// Count a dataset with rows and without notes.
-  void speaks_of(const ConcatTarget& target, bool exact) {
+  void count(const ConcatTarget& target, bool exact) {
     if (!there_ || !covered_by_file_note(target.like.storage)) return;
     if (exact) {
       ++n_exact_;
@@ -149,56 +149,56 @@ class FileNote {
 }  // namespace
 
 void ConcatNotes::take_first(const ConcatInput& input) {
-  first_says_exact_ = input.says_exact();
+  first_declares_exact_ = input.declares_exact();
   for (std::size_t d = 0; d < input.datasets().size(); ++d) {
     RowNotes notes = input.row_notes(d);
-    if (notes.said) first_.emplace(static_cast<std::uint32_t>(d), std::move(notes));
+    if (notes.recorded) first_.emplace(static_cast<std::uint32_t>(d), std::move(notes));
   }
 }
 
 void ConcatNotes::take_rows(const ConcatInput& input,
                             std::span<const std::pair<std::uint32_t, std::uint32_t>> datasets) {
-  some_say_exact_ = some_say_exact_ || input.says_exact();
+  any_declares_exact_ = any_declares_exact_ || input.declares_exact();
   for (const auto& [dataset, in_file] : datasets) {
     const RowNotes notes = notes_of(input, in_file);
-    if (notes.said) add_rows(rows_, dataset, notes);
-    if (!notes.said) set(unsaid_, dataset);
-    if (!notes.said && !told_exact(input, in_file, notes)) set(inexact_, dataset);
+    if (notes.recorded) add_rows(rows_, dataset, notes);
+    if (!notes.recorded) set(without_notes_, dataset);
+    if (!notes.recorded && !declared_exact(input, in_file, notes)) set(inexact_, dataset);
   }
 }
 
-void ConcatNotes::settle(Comm& comm) {
+void ConcatNotes::merge(Comm& comm) {
   ByteWriter mine;
-  mine.add(static_cast<std::uint8_t>(first_says_exact_));
-  mine.add(static_cast<std::uint8_t>(some_say_exact_));
+  mine.add(static_cast<std::uint8_t>(first_declares_exact_));
+  mine.add(static_cast<std::uint8_t>(any_declares_exact_));
   mine.add(static_cast<std::uint32_t>(first_.size()));
   for (const auto& [dataset, notes] : first_) pack_notes(mine, dataset, notes);
   for (const auto& [dataset, notes] : rows_) mine.add(dataset);
-  std::vector<std::uint32_t> spoken_of;
+  std::vector<std::uint32_t> with_notes;
   for (const Bytes& bytes : comm.gather(mine.bytes(), 0)) {
     ByteReader reader(bytes);
-    first_says_exact_ = reader.take<std::uint8_t>() != 0 || first_says_exact_;
-    some_say_exact_ = reader.take<std::uint8_t>() != 0 || some_say_exact_;
+    first_declares_exact_ = reader.take<std::uint8_t>() != 0 || first_declares_exact_;
+    any_declares_exact_ = reader.take<std::uint8_t>() != 0 || any_declares_exact_;
     for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
       const auto dataset = reader.take<std::uint32_t>();
       first_.insert_or_assign(dataset, take_notes(reader));
-      spoken_of.push_back(dataset);
+      with_notes.push_back(dataset);
     }
-    while (!reader.at_end()) spoken_of.push_back(reader.take<std::uint32_t>());
+    while (!reader.at_end()) with_notes.push_back(reader.take<std::uint32_t>());
   }
-  std::ranges::sort(spoken_of);
-  spoken_of.erase(std::unique(spoken_of.begin(), spoken_of.end()), spoken_of.end());
-  ByteWriter words;
-  words.add(static_cast<std::uint8_t>(some_say_exact_));
-  for (const std::uint32_t dataset : spoken_of) words.add(dataset);
-  Bytes told = words.take();
-  comm.broadcast(told, 0);
-  ByteReader reader(told);
-  some_say_exact_ = reader.take<std::uint8_t>() != 0;
-  if (!some_say_exact_ && reader.at_end()) return;
+  std::ranges::sort(with_notes);
+  with_notes.erase(std::unique(with_notes.begin(), with_notes.end()), with_notes.end());
+  ByteWriter message;
+  message.add(static_cast<std::uint8_t>(any_declares_exact_));
+  for (const std::uint32_t dataset : with_notes) message.add(dataset);
+  Bytes sent = message.take();
+  comm.broadcast(sent, 0);
+  ByteReader reader(sent);
+  any_declares_exact_ = reader.take<std::uint8_t>() != 0;
+  if (!any_declares_exact_ && reader.at_end()) return;
   // If no file has the note, no rows are declared exact, and a list is not needed.
   std::vector<std::uint32_t> inexact;
-  for (std::size_t d = 0; d < inexact_.size() && some_say_exact_; ++d) {
+  for (std::size_t d = 0; d < inexact_.size() && any_declares_exact_; ++d) {
     if (inexact_[d]) inexact.push_back(static_cast<std::uint32_t>(d));
   }
   ByteWriter rows;
@@ -206,7 +206,7 @@ void ConcatNotes::settle(Comm& comm) {
   for (const std::uint32_t dataset : inexact) rows.add(dataset);
   while (!reader.at_end()) {
     const auto dataset = reader.take<std::uint32_t>();
-    const bool silent = dataset < unsaid_.size() && unsaid_[dataset];
+    const bool silent = dataset < without_notes_.size() && without_notes_[dataset];
     const auto own = rows_.find(dataset);
     if (silent) {
       pack_notes(rows, dataset, RowNotes());
@@ -232,33 +232,33 @@ CopiedObjects ConcatNotes::of_new(std::span<const ConcatTarget> targets,
                                   std::span<const StoredDataset> schema,
                                   const std::string& codec) const {
   CopiedObjects copied;
-  FileNote note(first_says_exact_);
+  FileNote note(first_declares_exact_);
   for (std::size_t d = 0; d < targets.size(); ++d) {
     const ConcatTarget& target = targets[d];
     const auto number = static_cast<std::uint32_t>(d);
     const auto first = first_.find(number);
     if (!target.like.appended) {  // Copied from the first input as stored.
-      if (first == first_.end()) note.speaks_of(target, true);
+      if (first == first_.end()) note.count(target, true);
       continue;
     }
     const bool empty = target.n_rows == 0;
     const auto rows = empty ? first : rows_.find(number);
     RowNotes held;
     if (first != first_.end() && (empty || rows != rows_.end())) {
-      const bool alike = rows->second.as_asked == first->second.as_asked;
+      const bool alike = rows->second.as_requested == first->second.as_requested;
       held = alike ? rows->second : of_all_rows(first->second, rows->second);
     }
-    if (held.said) {
+    if (held.recorded) {
       if (!empty) held.guards = guards_in(held, target.like.storage.chunk_shape, targets);
       CopiedNotes notes = notes_of_rows(first->second, held);
-      say_codec(target, schema[d], codec, notes);
+      record_codec(target, schema[d], codec, notes);
       copied.emplace(target.like.path, std::move(notes));
     } else if (!empty) {
-      note.speaks_of(target, !is_inexact(d));
+      note.count(target, !is_inexact(d));
     }
   }
   if (note.holds()) copied.emplace("/", CopiedNotes());
-  for (const std::string& path : note.not_of()) copied.emplace(path, said_unknown());
+  for (const std::string& path : note.not_of()) copied.emplace(path, recorded_as_unknown());
   return copied;
 }
 
@@ -268,26 +268,26 @@ CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
                                      std::span<const std::size_t> in_older,
                                      const std::string& codec) const {
   CopiedObjects copied;
-  FileNote note(older.says_exact());
+  FileNote note(older.declares_exact());
   for (std::size_t d = 0; d < targets.size(); ++d) {
     const ConcatTarget& target = targets[d];
     if (!target.like.appended || target.n_rows == 0) continue;
     if (in_older[d] >= older.datasets().size()) continue;
     const RowNotes before = notes_of(older, in_older[d]);
-    const bool exact_before = older_rows[d] == 0 || told_exact(older, in_older[d], before);
+    const bool exact_before = older_rows[d] == 0 || declared_exact(older, in_older[d], before);
     RowNotes rows = before;
     const bool grows = target.n_rows > older_rows[d];
     if (grows) {
       const auto added = rows_.find(static_cast<std::uint32_t>(d));
       rows = added != rows_.end() ? added->second : RowNotes();
-      const bool others = older_rows[d] > 0 || rows.as_asked != before.as_asked;
+      const bool others = older_rows[d] > 0 || rows.as_requested != before.as_requested;
       if (others) rows = of_all_rows(before, rows);
     }
-    if (!before.said || !rows.said) {
-      if (grows && !before.silent) copied.emplace(target.like.path, nothing_said());
+    if (!before.recorded || !rows.recorded) {
+      if (grows && !before.silent) copied.emplace(target.like.path, no_notes());
       // A fixed dataset with notes that are not merged keeps them.
       if (grows || before.silent) {
-        note.speaks_of(target, exact_before && (!grows || !is_inexact(d)));
+        note.count(target, exact_before && (!grows || !is_inexact(d)));
       }
       continue;
     }
@@ -295,41 +295,43 @@ CopiedObjects ConcatNotes::of_longer(std::span<const ConcatTarget> targets,
     const Shape chunk = grows ? target.like.storage.chunk_shape : before.chunk_shape;
     rows.guards = guards_in(rows, chunk, targets);
     CopiedNotes notes = notes_of_rows(before, rows);
-    if (target.replaces) say_codec(target, older.datasets()[in_older[d]], codec, notes);
+    if (target.replaces) record_codec(target, older.datasets()[in_older[d]], codec, notes);
     copied.emplace(target.like.path, std::move(notes));
   }
-  if (older.says_exact() && !note.holds()) {
+  if (older.declares_exact() && !note.holds()) {
     copied["/"].instead[kFileNoteAttribute] = std::nullopt;
   }
-  for (const std::string& path : note.not_of()) copied.insert_or_assign(path, said_unknown());
+  for (const std::string& path : note.not_of()) {
+    copied.insert_or_assign(path, recorded_as_unknown());
+  }
   return copied;
 }
 
 std::vector<std::string> ConcatNotes::remarks(std::span<const ConcatTarget> targets,
                                               const CopiedObjects& copied) const {
-  std::vector<std::string> unsaid;
+  std::vector<std::string> unrecorded;
   std::vector<std::string> unknown;
   std::vector<std::string> less_guarded;
   for (std::size_t d = 0; d < targets.size(); ++d) {
     const std::string& path = targets[d].like.path;
     const auto notes = copied.find(path);
     const bool there = notes != copied.end();
-    if (there && is_said_unknown(notes->second)) {
+    if (there && is_recorded_unknown(notes->second)) {
       unknown.push_back(path);
       continue;
     }
     const bool ended = there && notes->second.instead.contains(kBoundModeAttribute);
     const bool lost = !there && rows_.contains(static_cast<std::uint32_t>(d));
-    if (ended || lost) unsaid.push_back(path);
+    if (ended || lost) unrecorded.push_back(path);
     if (!ended && there && notes->second.instead.contains(kGuardAttribute)) {
       less_guarded.push_back(path);
     }
   }
   std::vector<std::string> lines;
-  if (!unsaid.empty()) {
+  if (!unrecorded.empty()) {
     lines.push_back(
         "the recorded bounds do not apply to all rows, and the output does not record them: " +
-        first_names_text(unsaid, kMostNamed));
+        first_names_text(unrecorded, kMostNamed));
   }
   if (!unknown.empty()) {
     lines.push_back("the loss of some rows is unknown, and the output records it as unknown: " +

@@ -32,7 +32,7 @@ class ConcatNotes {
                  std::span<const std::pair<std::uint32_t, std::uint32_t>> datasets);
   /// Merge the notes of all ranks, on rank 0. Collective: a gather and a broadcast. Another gather
   /// follows if a dataset has notes, or if a file states that datasets without notes are exact.
-  void settle(Comm& comm);
+  void merge(Comm& comm);
 
   /// Notes of a new output. Rank 0. @param codec  from the request: "keep", or the codec that
   /// encodes chunks.
@@ -52,19 +52,19 @@ class ConcatNotes {
  private:
   /// True if the dataset may have rows that no note declares exact.
   bool is_inexact(std::size_t dataset) const {
-    return !some_say_exact_ || rows_.contains(static_cast<std::uint32_t>(dataset)) ||
+    return !any_declares_exact_ || rows_.contains(static_cast<std::uint32_t>(dataset)) ||
            (dataset < inexact_.size() && inexact_[dataset]);
   }
 
   std::map<std::uint32_t, RowNotes> first_;
-  std::map<std::uint32_t, RowNotes> rows_;  ///< Notes of this rank's files; after settle() on rank
+  std::map<std::uint32_t, RowNotes> rows_;  ///< Notes of this rank's files; after merge() on rank
                                             ///< 0, of all.
-  std::vector<bool> unsaid_;                ///< Datasets for which a file of this rank has no note.
-  /// Datasets with rows that neither a note nor their file's note covers. After settle(), of all
+  std::vector<bool> without_notes_;         ///< Datasets for which a file of this rank has no note.
+  /// Datasets with rows that neither a note nor their file's note covers. After merge(), of all
   /// ranks' files, if some file has a note.
   std::vector<bool> inexact_;
-  bool first_says_exact_ = false;
-  bool some_say_exact_ = false;
+  bool first_declares_exact_ = false;
+  bool any_declares_exact_ = false;
 };
 
 }  // namespace tailrace

@@ -69,7 +69,7 @@ Result<bool> leftover_can_be_resumed(const std::string& partial) {
   if (::access(journal_path_of(partial).c_str(), F_OK) == 0) {
     TAILRACE_TRY(inspect_and_recover(partial, true).status());
   }
-  if (!tells_progress(partial)) return false;
+  if (!records_progress(partial)) return false;
   TAILRACE_TRY(cut_off_uncommitted(partial));
   return true;
 }
@@ -175,8 +175,8 @@ Status ConcatPublisher::publish(std::uint64_t place) {
 Status ConcatPublisher::commit_on_the_way(bool complete) {
   // Commit the last datasets, too, while the file is marked as unfinished, if it is. A kill during
   // the commit that removes the mark must not lose any of them.
-  tells_progress_ = tells_progress_ || settings_.mode == Mode::resume || !complete;
-  if (output_ == nullptr || !tells_progress_) return Status();
+  records_progress_ = records_progress_ || settings_.mode == Mode::resume || !complete;
+  if (output_ == nullptr || !records_progress_) return Status();
   TAILRACE_TRY(
       write_progress(*file_, {settings_.request_digest, n_published_, folded(settings_.versions)}));
   return file_->commit();

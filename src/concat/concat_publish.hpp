@@ -81,8 +81,8 @@ class ConcatPublisher {
   std::vector<ForeignRows> foreign_;
   std::vector<WrittenPlace> entries_;
   std::size_t n_published_ = 0;
-  bool tells_progress_ = false;  ///< True if the file records that it is unfinished, and its
-                                 ///< progress.
+  bool records_progress_ = false;  ///< True if the file records that it is unfinished, and its
+                                   ///< progress.
 };
 
 }  // namespace tailrace

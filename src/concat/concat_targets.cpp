@@ -152,10 +152,10 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
     const std::string text =
         printable(request.inputs[inputs.first_input()] + ": does not match " + request.output);
     std::string lines = conflicts_text(conflicts);
-    const std::string_view they_say = "the first file";
-    for (std::size_t at = lines.find(they_say); at != std::string::npos;
-         at = lines.find(they_say, at)) {
-      lines.replace(at, they_say.size(), "the output");
+    const std::string_view subject = "the first file";
+    for (std::size_t at = lines.find(subject); at != std::string::npos;
+         at = lines.find(subject, at)) {
+      lines.replace(at, subject.size(), "the output");
     }
     return Status::of_lines(Code::invalid_argument, text + "\n    " + lines);
   }
@@ -240,12 +240,12 @@ void ConcatTargets::note_changes(const StoredDataset& input, const StoredForm& o
 std::vector<std::string> ConcatTargets::remarks() const {
   constexpr std::size_t targets_named = 4;
   std::vector<std::string> lines;
-  const auto tell = [&](const char* what, const std::vector<std::string>& paths) {
+  const auto report = [&](const char* what, const std::vector<std::string>& paths) {
     if (!paths.empty()) lines.push_back(what + first_names_text(paths, targets_named));
   };
-  tell("Fletcher32 checksums are not kept (--codec keep keeps them): ", lost_checksums_);
-  tell("compact datasets (values in the object header) become contiguous or chunked: ",
-       once_compact_);
+  report("Fletcher32 checksums are not kept (--codec keep keeps them): ", lost_checksums_);
+  report("compact datasets (values in the object header) become contiguous or chunked: ",
+         once_compact_);
   return lines;
 }
 

@@ -123,8 +123,8 @@ void ConcatTiles::accept() {
   taken_.clear();
 }
 
-Status ConcatTiles::settle(Comm& comm, const DimensionSurvey& first_survey,
-                           std::vector<StoredDataset>& schema) {
+Status ConcatTiles::lay_out(Comm& comm, const DimensionSurvey& first_survey,
+                            std::vector<StoredDataset>& schema) {
   ByteWriter mine;
   for (const std::vector<TileFacts>& facts : facts_) {
     mine.add(static_cast<std::uint64_t>(facts.size()));

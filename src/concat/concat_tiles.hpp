@@ -51,8 +51,8 @@ class ConcatTiles {
   /// Lay out all tiles. Collective: a gather, a broadcast.
   /// @param schema  receives the domain's extents.
   /// @error invalid_argument  tiles that overlap, are named twice, or are missing
-  Status settle(Comm& comm, const DimensionSurvey& first_survey,
-                std::vector<StoredDataset>& schema);
+  Status lay_out(Comm& comm, const DimensionSurvey& first_survey,
+                 std::vector<StoredDataset>& schema);
 
   /// True if a dataset of the schema is tiled.
   bool is_tiled(std::size_t dataset) const {

@@ -117,7 +117,7 @@ Status ConcatWork::decode(const Piece& piece, std::span<std::byte> values, Decod
   return Status();
 }
 
-Status ConcatWork::decode_beside(const Piece& piece, Decoded& decoded) {
+Status ConcatWork::decode_aside(const Piece& piece, Decoded& decoded) {
   if (decoded.piece == &piece) return Status();
   const PartGeometry& part = piece.part->geometry;
   const std::uint64_t element_bytes = line_.dataset(piece.part->dataset).element_bytes;
@@ -147,7 +147,7 @@ Status ConcatWork::lay_rows(const Piece& piece, std::uint64_t first_row, std::ui
         piece, values.bytes().subspan((begin - first_row) * row_bytes, (end - begin) * row_bytes),
         decoded);
   }
-  TAILRACE_TRY(decode_beside(piece, decoded));
+  TAILRACE_TRY(decode_aside(piece, decoded));
   const std::uint64_t from = std::max(begin, first_row);
   const std::uint64_t to = std::min(end, end_row);
   std::memcpy(values.data() + (from - first_row) * row_bytes,
@@ -196,7 +196,7 @@ Status ConcatWork::assemble(std::span<const Slot> slots, const Arrived& arrived,
                             decoded));
       continue;
     }
-    TAILRACE_TRY(decode_beside(piece, decoded));
+    TAILRACE_TRY(decode_aside(piece, decoded));
     const Box box = part.box(piece.chunk);
     Box stored = box;
     if (piece.part->form->kind == StoredForm::Kind::chunked) stored.count = part.grid.chunk_shape;
@@ -311,7 +311,7 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     }
     return Status();
   };
-  const auto say_where = [&](std::size_t task) {
+  const auto run_task = [&](std::size_t task) {
     const Status done = local_part([&] { return do_task(task); });
     if (done.code() != Code::out_of_memory) return done;
     const std::uint64_t place = task < tasks.size()
@@ -320,7 +320,7 @@ Status ConcatWork::run(const ConcatRound& round, int rank, const Arrived& arrive
     return done.within("dataset \"" + targets_[line_.chunk_at(place).dataset].like.path + "\"");
   };
   const auto do_all = [&] {
-    return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, say_where);
+    return run_on_threads(tasks.size() + n_copy_tasks, settings_.n_threads, run_task);
   };
   // Tasks may wait for a write that waits for its claim, so this rank serves the tail meanwhile.
   return serve_while(tail_, do_all);

@@ -85,7 +85,7 @@ class ConcatWork {
   const Codec& codec(std::size_t dataset, const StoredForm& form) const;
   Status assemble(std::span<const Slot> slots, const Arrived& arrived, Decoded& decoded);
   Status decode(const Piece& piece, std::span<std::byte> values, Decoded& decoded);
-  Status decode_beside(const Piece& piece, Decoded& decoded);
+  Status decode_aside(const Piece& piece, Decoded& decoded);
   Status lay_rows(const Piece& piece, std::uint64_t first_row, std::uint64_t end_row,
                   std::uint64_t row_bytes, Buffer& values, Decoded& decoded);
   Status hand_on(std::uint64_t place, const ConcatLine::Chunk& chunk, Buffer values);

@@ -98,7 +98,7 @@ struct CodecEntry {
   bool fits_any_chunk = false;  ///< The filter's header data are equal for all chunk shapes.
   /// True: decoding reads the shape from the chunk, not from the header; size limits depend only on
   /// the chunk's length.
-  bool chunks_say_shape = false;
+  bool chunks_store_shape = false;
   bool plugin = false;                 ///< External code, found on disk (hdf5/filter_plugins.hpp).
   std::uint32_t filter_id = 0;         ///< HDF5 number of the filter that identifies it; 0: none.
   std::string_view readers_need = {};  ///< Requirements on readers; empty: none.

@@ -21,26 +21,27 @@ std::uint64_t hash_text(const std::string& text) {
 }
 
 /// Form of broadcast_from_root() for any rank.
-Result<Bytes> hear(Comm& comm, int speaker, const std::function<Status(ByteWriter& words)>& say) {
-  Bytes said;
-  if (comm.rank() == speaker) {
-    ByteWriter words;
-    const Status status = local_part([&] { return say(words); });
+Result<Bytes> broadcast_from(Comm& comm, int sender,
+                             const std::function<Status(ByteWriter& message)>& write) {
+  Bytes sent;
+  if (comm.rank() == sender) {
+    ByteWriter message;
+    const Status status = local_part([&] { return write(message); });
     ByteWriter all;
     all.add_status(status);
-    if (status.ok()) all.add_bytes(words.bytes());
-    said = all.take();
+    if (status.ok()) all.add_bytes(message.bytes());
+    sent = all.take();
   }
-  comm.broadcast(said, speaker);
-  ByteReader reader(said);
+  comm.broadcast(sent, sender);
+  ByteReader reader(sent);
   TAILRACE_TRY(reader.take_status());
   const std::span<const std::byte> rest = reader.rest();
   return Bytes(rest.begin(), rest.end());
 }
 
-/// Return the Status of `speaker` on every rank. Collective: one broadcast.
-Status as_rank_says(Comm& comm, int speaker, const Status& mine) {
-  return hear(comm, speaker, [&](ByteWriter&) { return mine; }).status();
+/// Return the Status of `sender` on every rank. Collective: one broadcast.
+Status status_of_rank(Comm& comm, int sender, const Status& mine) {
+  return broadcast_from(comm, sender, [&](ByteWriter&) { return mine; }).status();
 }
 
 /// A line of an agreement's text is "SUBJECT: ITEM, ITEM, ..."; without ": " it is one item.
@@ -156,7 +157,7 @@ Status TextAgreement::conclude() {
     if (hash_ == ~complement_) return Status();
     return comm_.agree(compare_with_root(comm_, what_, text_));
   }
-  return as_rank_says(comm_, static_cast<int>(first_failed_), comm_.named(mine_));
+  return status_of_rank(comm_, static_cast<int>(first_failed_), comm_.named(mine_));
 }
 
 Status Comm::named(const Status& mine) const {
@@ -164,11 +165,12 @@ Status Comm::named(const Status& mine) const {
   return mine.within("rank " + std::to_string(rank()) + place());
 }
 
-Result<Bytes> broadcast_from_root(Comm& comm, const std::function<Status(ByteWriter& words)>& say) {
-  return hear(comm, 0, say);
+Result<Bytes> broadcast_from_root(Comm& comm,
+                                  const std::function<Status(ByteWriter& message)>& write) {
+  return broadcast_from(comm, 0, write);
 }
 
-Status agree_with_root(Comm& comm, const Status& mine) { return as_rank_says(comm, 0, mine); }
+Status agree_with_root(Comm& comm, const Status& mine) { return status_of_rank(comm, 0, mine); }
 
 // --- Numbers that travel along with other messages.
 

@@ -301,9 +301,10 @@ class TextAgreement {
   std::uint64_t complement_;
 };
 
-/// Broadcast rank 0's result: its Status, without its rank in the text, or the bytes that `say`
-/// packs. `say` is called on rank 0 only. Collective. Cost: one broadcast.
-Result<Bytes> broadcast_from_root(Comm& comm, const std::function<Status(ByteWriter& words)>& say);
+/// Broadcast rank 0's result: its Status, without its rank in the text, or the bytes that `write`
+/// packs. `write` is called on rank 0 only. Collective. Cost: one broadcast.
+Result<Bytes> broadcast_from_root(Comm& comm,
+                                  const std::function<Status(ByteWriter& message)>& write);
 
 /// Return rank 0's Status on every rank; the other ranks' values are ignored. Collective. One
 /// broadcast.

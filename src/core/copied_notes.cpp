@@ -9,10 +9,10 @@
 namespace tailrace {
 namespace {
 
-/// Suffix of the codec in RowNotes::as_asked if rows have different bounds.
+/// Suffix of the codec in RowNotes::as_requested if rows have different bounds.
 constexpr const char* kSeveralBounds = ", several bounds";
 
-bool says_how(const std::string& name) {
+bool names_encoder(const std::string& name) {
   return name == kCodecAttribute || name == kCodecVersionAttribute || name == kVersionAttribute;
 }
 
@@ -21,23 +21,23 @@ bool says_how(const std::string& name) {
 bool is_taken_over(const std::string& name, const CopiedNotes* notes) {
   if (!is_own_attribute(name)) return true;
   if (notes == nullptr || notes->instead.contains(name)) return false;
-  return notes->of == CopyOf::chunks || (notes->of == CopyOf::values && !says_how(name));
+  return notes->of == CopyOf::chunks || (notes->of == CopyOf::values && !names_encoder(name));
 }
 
-CopiedNotes nothing_said() {
+CopiedNotes no_notes() {
   CopiedNotes notes{CopyOf::nothing};
   for (const char* name : kEncodingNoteNames) notes.instead[name] = std::nullopt;
   return notes;
 }
 
-CopiedNotes said_unknown() {
-  CopiedNotes notes = nothing_said();
+CopiedNotes recorded_as_unknown() {
+  CopiedNotes notes = no_notes();
   notes.instead[kCodecAttribute] = kUnknownWord;
   notes.instead[kBoundModeAttribute] = kUnknownWord;
   return notes;
 }
 
-bool is_said_unknown(const CopiedNotes& notes) {
+bool is_recorded_unknown(const CopiedNotes& notes) {
   const auto mode = notes.instead.find(kBoundModeAttribute);
   if (mode == notes.instead.end() || !mode->second) return false;
   const auto* text = std::get_if<std::string>(&*mode->second);
@@ -70,12 +70,12 @@ Guards guards_of_rows(const Guards& of_some, const Guards& of_others) {
 
 RowNotes of_all_rows(const RowNotes& some, const RowNotes& others) {
   RowNotes all;
-  const bool alike = some.as_asked == others.as_asked;
+  const bool alike = some.as_requested == others.as_requested;
   const bool bounded = !some.codec.empty() && some.codec == others.codec &&
                        some.absolute_bound > 0 && others.absolute_bound > 0;
-  all.said = some.said && others.said && (alike || bounded);
-  if (!all.said) return all;
-  all.as_asked = alike ? some.as_asked : some.codec + kSeveralBounds;
+  all.recorded = some.recorded && others.recorded && (alike || bounded);
+  if (!all.recorded) return all;
+  all.as_requested = alike ? some.as_requested : some.codec + kSeveralBounds;
   all.codec = some.codec;
   all.absolute_bound = std::max(some.absolute_bound, others.absolute_bound);
   if (some.max_error && others.max_error)
@@ -86,7 +86,7 @@ RowNotes of_all_rows(const RowNotes& some, const RowNotes& others) {
 
 CopiedNotes notes_of_rows(const RowNotes& some, const RowNotes& together) {
   CopiedNotes notes;
-  if (together.as_asked != some.as_asked) {
+  if (together.as_requested != some.as_requested) {
     notes.instead[kBoundModeAttribute] = std::string(bound_mode_name(BoundMode::abs));
     notes.instead[kBoundAskedAttribute] = together.absolute_bound;
   }

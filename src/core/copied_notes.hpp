@@ -36,11 +36,11 @@ using CopiedObjects = std::map<std::string, CopiedNotes>;
 bool is_taken_over(const std::string& name, const CopiedNotes* notes);
 
 /// Return notes for a dataset from which all encoding attributes are dropped.
-CopiedNotes nothing_said();
+CopiedNotes no_notes();
 /// Return notes for a dataset whose losses are recorded as unknown, so that no note on the file
 /// applies to it.
-CopiedNotes said_unknown();
-bool is_said_unknown(const CopiedNotes& notes);
+CopiedNotes recorded_as_unknown();
+bool is_recorded_unknown(const CopiedNotes& notes);
 
 /// Return the guards that stay valid in a copy. Guards of regions by masks stay if the copy has the
 /// mask with the same values. Guards of a chunk's values together (sum, monotone) stay if its
@@ -54,9 +54,9 @@ Guards guards_of_rows(const Guards& of_some, const Guards& of_others);
 
 /// Recorded losses of a dataset's rows, as far as rows of several datasets can share one record.
 struct RowNotes {
-  bool said = false;  ///< False: only `silent` is meaningful.
+  bool recorded = false;  ///< False: only `silent` is meaningful.
   /// Codec, mode and number of the bound as requested.
-  std::string as_asked;
+  std::string as_requested;
   double absolute_bound = 0;        ///< The largest.
   std::optional<double> max_error;  ///< The largest; nothing: not measured for all rows.
   Guards guards;

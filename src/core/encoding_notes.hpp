@@ -64,12 +64,12 @@ struct EncodingNote {
 /// @param earlier  losses of the values before this encoding. If not empty, the notes state the
 /// total, or "unknown" if it cannot be bounded. They then omit guards and max_error, which hold for
 /// the encoded values, not for the originals.
-std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& asked,
+std::vector<EncodingNote> encoding_notes(const Codec& codec, const ErrorBound& requested,
                                          double absolute_bound, const Guards& guards,
                                          std::optional<double> max_error,
                                          const Losses& earlier = {});
 /// Return the total losses of values with losses `earlier` that are encoded with these parameters.
-Losses losses_after(const Losses& earlier, const Codec& codec, const ErrorBound& asked,
+Losses losses_after(const Losses& earlier, const Codec& codec, const ErrorBound& requested,
                     double absolute_bound);
 /// Make the attributes for losses, and for the mode and bound of their total.
 std::vector<EncodingNote> notes_of_losses(const Losses& losses);

@@ -106,7 +106,7 @@ Losses losses_of(const LossFacts& facts) {
   const bool silent = facts.mode.empty() || facts.mode == kUnknownWord;
   if (silent) return facts.lossy_filter ? unknown : Losses();
   if (facts.mode == bound_mode_name(BoundMode::pw_rel)) {
-    const double share = facts.asked.value_or(0);
+    const double share = facts.requested.value_or(0);
     return share > 0 && share < 1 ? Losses{{BoundMode::pw_rel, share}} : unknown;
   }
   const bool exact = facts.mode == bound_mode_name(BoundMode::none);

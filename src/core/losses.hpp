@@ -42,7 +42,7 @@ bool always_lossy(std::uint32_t filter_id);
 struct LossFacts {
   std::string recorded;  ///< losses_attribute; empty: absent.
   std::string mode;      ///< bound_mode_attribute; empty: absent.
-  std::optional<double> asked;
+  std::optional<double> requested;
   std::optional<double> absolute_bound;
   bool lossy_filter = false;  ///< One of the filters drops digits.
 };

@@ -45,7 +45,7 @@ struct Listing {
   std::vector<Part> parts;
   Bytes compact;
   std::unordered_map<std::size_t, RowNotes> notes;  ///< Notes of datasets that have any.
-  bool says_exact = false;
+  bool declares_exact = false;
   bool has_dimensions = false;
 };
 
@@ -249,7 +249,7 @@ class FileInput final : public ConcatInput {
     const auto found = listing_.notes.find(dataset_index);
     return found != listing_.notes.end() ? found->second : RowNotes();
   }
-  bool says_exact() const override { return listing_.says_exact; }
+  bool declares_exact() const override { return listing_.declares_exact; }
   bool has_dimensions() const override { return listing_.has_dimensions; }
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
   std::uint64_t bytes_behind() const override { return bytes_behind_; }
@@ -360,7 +360,7 @@ class FileInput final : public ConcatInput {
     if (!walked.ok() && !noted_->failure.ok()) walked = noted_->failure;
     if (!walked.ok()) return walked.within(name());
     listing_ = visitor.take_listing();
-    listing_.says_exact = has_file_note(hdf5_file_.get());
+    listing_.declares_exact = has_file_note(hdf5_file_.get());
     if (looks_for_dimensions_ && is_netcdf4(hdf5_file_.get())) listing_.has_dimensions = true;
     const Hdf5Id creation(H5Fget_create_plist(hdf5_file_.get()));
     hsize_t user_block = 0;

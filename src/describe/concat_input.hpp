@@ -52,7 +52,7 @@ class ConcatInput {
   /// Loss notes of datasets()[dataset_index]: what its rows have lost. Valid until drop_schema().
   virtual RowNotes row_notes(std::size_t dataset_index) const = 0;
   /// True if the file states that datasets without notes are exact.
-  virtual bool says_exact() const = 0;
+  virtual bool declares_exact() const = 0;
   /// True if the file is netCDF-4 or contains a dimension scale. False unless open() was called
   /// with `look_for_dimensions`.
   virtual bool has_dimensions() const = 0;

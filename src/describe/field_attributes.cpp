@@ -86,7 +86,7 @@ void read_component_bounds(hid_t dataset, FieldAttributes& attributes) {
 }
 
 /// Apply the file's note to a dataset without notes: the note states that it is exact.
-FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
+FieldAttributes attributes_by_file_note(hid_t dataset, const std::string& version) {
   FieldAttributes attributes;
   if (version.empty()) return attributes;
   const Hdf5Id list(H5Dget_create_plist(dataset));
@@ -110,8 +110,9 @@ FieldAttributes told_by_file(hid_t dataset, const std::string& version) {
 std::string version_in_note(hid_t file) {
   const auto note =
       nlohmann::json::parse(hdf5_text_attribute(file, kFileNoteAttribute), nullptr, false);
-  const bool told = note.is_object() && note.contains("version") && note["version"].is_string();
-  return told ? note["version"].get<std::string>() : "";
+  const bool has_version =
+      note.is_object() && note.contains("version") && note["version"].is_string();
+  return has_version ? note["version"].get<std::string>() : "";
 }
 
 /// Parse the guard attribute, an untrusted text of any length. The caller must know if it is
@@ -135,7 +136,7 @@ Status read_own_attributes(hid_t dataset, FieldAttributes& attributes) {
   if (!facts.recorded.empty()) attributes.losses = losses_of(facts);
   if (hdf5_text_attribute(dataset, kBoundModeAttribute) == kUnknownWord) {
     FieldAttributes unknown;
-    unknown.said_unknown = true;
+    unknown.losses_unknown = true;
     unknown.losses = std::move(attributes.losses);
     if (attributes.codec != kUnknownWord) unknown.codec = attributes.codec;
     attributes = std::move(unknown);
@@ -177,7 +178,9 @@ Result<std::vector<FieldAttributes>> read_field_attributes(
     const Hdf5Id dataset(H5Dopen2(file.get(), field_paths[f].c_str(), H5P_DEFAULT));
     if (!dataset.valid()) return hdf5_failure(Code::corrupt, where + " cannot be opened");
     TAILRACE_TRY(read_own_attributes(dataset.get(), all[f]).within(where));
-    if (!all[f].by_tailrace && !all[f].said_unknown) all[f] = told_by_file(dataset.get(), note);
+    if (!all[f].by_tailrace && !all[f].losses_unknown) {
+      all[f] = attributes_by_file_note(dataset.get(), note);
+    }
     if (all[f].version.empty() && all[f].by_tailrace) all[f].version = note;
     const auto covered = numbers_attribute<std::uint64_t>(dataset.get(), "tailrace_covered_cells",
                                                           H5T_NATIVE_UINT64, 2);
@@ -209,14 +212,14 @@ RowNotes read_row_notes(std::int64_t dataset) {
   if (H5Aexists(dataset, kCodecAttribute) <= 0) return notes;
   notes.silent = false;
   FieldAttributes attributes;
-  notes.said = read_own_attributes(dataset, attributes).ok() && attributes.by_tailrace &&
-               bounds_are_whole(dataset, attributes) && attributes.guards_unknown.empty() &&
-               attributes.component_bounds.empty() &&
-               H5Aexists(dataset, "tailrace_covered_cells") <= 0;
-  if (!notes.said) return notes;
-  notes.as_asked = attributes.codec + ", " + error_bound_text(attributes.bound);
+  notes.recorded = read_own_attributes(dataset, attributes).ok() && attributes.by_tailrace &&
+                   bounds_are_whole(dataset, attributes) && attributes.guards_unknown.empty() &&
+                   attributes.component_bounds.empty() &&
+                   H5Aexists(dataset, "tailrace_covered_cells") <= 0;
+  if (!notes.recorded) return notes;
+  notes.as_requested = attributes.codec + ", " + error_bound_text(attributes.bound);
   if (attributes.losses) {
-    notes.as_asked += ", " + losses_text(*attributes.losses);
+    notes.as_requested += ", " + losses_text(*attributes.losses);
   } else {
     notes.codec = attributes.codec;
   }

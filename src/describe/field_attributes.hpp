@@ -24,9 +24,10 @@
 namespace tailrace {
 
 struct FieldAttributes {
-  bool by_tailrace = false;    ///< tailrace_codec exists, or the file's note covers the dataset.
-  bool said_unknown = false;   ///< The dataset states that its losses are unknown. Then by_tailrace
-                               ///< is false, whatever the file's note says.
+  bool by_tailrace = false;  ///< tailrace_codec exists, or the file's note covers the dataset.
+  /// True if the dataset records its losses as unknown. Then by_tailrace is false, whatever the
+  /// file's note says.
+  bool losses_unknown = false;
   std::string codec;           ///< "sz3"; empty: lossless, and the filters identify it.
   std::string codec_version;   ///< Plug-in file and version, or "built in".
   std::string version;         ///< Version of the Tailrace that wrote the dataset.
@@ -35,7 +36,7 @@ struct FieldAttributes {
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; else 0.
   Guards guards;               ///< Properties that the values preserve in addition to the bound.
   /// Bounds of all lossy encodings, if the dataset was encoded from lossy values; the bound is
-  /// their total. Also set under said_unknown.
+  /// their total. Also set under losses_unknown.
   std::optional<Losses> losses;
   std::string guards_unknown;  ///< Text of the guard attribute if it cannot be parsed.
   /// Largest measured error, if the field was verified; under pw_rel as a fraction of the value.

@@ -96,9 +96,9 @@ bool has_no_values(const StoredDataset& described) {
 
 class CatalogVisitor final : public Hdf5Visitor {
  public:
-  CatalogVisitor(hid_t file, Asked asked, OtherFiles other_files, bool skip_unreadable)
+  CatalogVisitor(hid_t file, CatalogDetail detail, OtherFiles other_files, bool skip_unreadable)
       : file_(file),
-        fields_asked_(asked == Asked::fields),
+        wants_fields_(detail == CatalogDetail::fields),
         other_files_(other_files),
         skip_unreadable_(skip_unreadable),
         describer_(DatasetDescriber::Foreign::describe) {}
@@ -116,12 +116,12 @@ class CatalogVisitor final : public Hdf5Visitor {
     // Carrying over looks objects up by path many times, and HDF5 takes a step for each group in a
     // path.
     const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));
-    if (fields_asked_ && depth > kGroupDepthMax) {
+    if (wants_fields_ && depth > kGroupDepthMax) {
       return Status(Code::unsupported, "group \"" + path.substr(0, 60) +
                                            "...\": groups are nested more than " +
                                            std::to_string(kGroupDepthMax) + " levels deep");
     }
-    if (path == "/" && fields_asked_) {
+    if (path == "/" && wants_fields_) {
       catalog_.netcdf4 =
           H5Aexists(group, "_NCProperties") > 0 || H5Aexists(group, "_nc3_strict") > 0;
     }
@@ -147,7 +147,7 @@ class CatalogVisitor final : public Hdf5Visitor {
     Hdf5Node& node = add_node(path, Hdf5Node::Kind::unknown_link);
     if (info.type != H5L_TYPE_SOFT && info.type != H5L_TYPE_EXTERNAL) return Status();
     const Result<std::string> value = read_link_value(file_, path, info);
-    if (!value.ok()) return fields_asked_ ? value.status() : Status();
+    if (!value.ok()) return wants_fields_ ? value.status() : Status();
     if (info.type == H5L_TYPE_SOFT) {
       node.kind = Hdf5Node::Kind::soft_link;
       node.target = value->c_str();
@@ -157,7 +157,7 @@ class CatalogVisitor final : public Hdf5Visitor {
     const char* target = nullptr;
     unsigned flags = 0;
     if (H5Lunpack_elink_val(value->data(), value->size(), &flags, &target_file, &target) < 0) {
-      return fields_asked_ ? failed(path, "unpack the external link") : Status();
+      return wants_fields_ ? failed(path, "unpack the external link") : Status();
     }
     node.kind = Hdf5Node::Kind::external_link;
     node.target_file = target_file;
@@ -183,7 +183,7 @@ class CatalogVisitor final : public Hdf5Visitor {
           values_elsewhere_text(described) +
           (mapped ? ": only its mappings are copied; --follow-external copies the values"
                   : ": left out; --follow-external includes it"));
-    } else if (fields_asked_) {
+    } else if (wants_fields_) {
       ask_for_field(dataset, catalog_.nodes.back(), described);
     }
     return Status();
@@ -212,7 +212,7 @@ class CatalogVisitor final : public Hdf5Visitor {
 
   Status add(hid_t object, const std::string& path, Hdf5Node::Kind kind) {
     Hdf5Node& node = add_node(path, kind);
-    if (!fields_asked_) return Status();
+    if (!wants_fields_) return Status();
     ObjectFacts facts;
     if (!get_object_facts(object, facts)) return failed(path, "open it");
     node.n_attributes = facts.n_attributes;
@@ -298,7 +298,7 @@ class CatalogVisitor final : public Hdf5Visitor {
   }
 
   hid_t file_;
-  bool fields_asked_;
+  bool wants_fields_;
   OtherFiles other_files_;
   bool skip_unreadable_;
   DatasetDescriber describer_;
@@ -310,9 +310,9 @@ class CatalogVisitor final : public Hdf5Visitor {
 
 }  // namespace
 
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked, OtherFiles other_files,
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, CatalogDetail detail, OtherFiles other_files,
                                       bool skip_unreadable) {
-  CatalogVisitor visitor(file, asked, other_files, skip_unreadable);
+  CatalogVisitor visitor(file, detail, other_files, skip_unreadable);
   TAILRACE_TRY(walk_hdf5(file, visitor));
   return visitor.take_catalog();
 }

@@ -58,7 +58,7 @@ inline constexpr std::size_t kGroupDepthMax = 256;
 /// @error corrupt  an object that HDF5 cannot open; the message names its path.
 /// @error unsupported  an object of a later HDF5; paths or groups beyond the limits (hdf5_walk.hpp,
 /// kGroupDepthMax)
-Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, Asked asked,
+Result<Hdf5Catalog> read_hdf5_catalog(hid_t file, CatalogDetail detail,
                                       OtherFiles other_files = OtherFiles::leave_out,
                                       bool skip_unreadable = false);
 

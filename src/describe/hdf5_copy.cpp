@@ -840,10 +840,10 @@ Status set_instead(Hdf5File& output, const std::string& path, const CopiedNotes&
   for (const auto& [name, value] : notes.instead) {
     if (!value) continue;
     const auto* const text = std::get_if<std::string>(&*value);
-    const AttributeValue said = text != nullptr
-                                    ? AttributeValue{*text}
-                                    : AttributeValue{std::vector<double>{std::get<double>(*value)}};
-    TAILRACE_TRY(output.set_attribute(path, name, said));
+    const AttributeValue instead =
+        text != nullptr ? AttributeValue{*text}
+                        : AttributeValue{std::vector<double>{std::get<double>(*value)}};
+    TAILRACE_TRY(output.set_attribute(path, name, instead));
   }
   return Status();
 }

@@ -77,13 +77,13 @@ class RowGatherer {
 };
 
 std::uint64_t version_of(const struct stat& facts) {
-  const std::array<std::uint64_t, 5> told = {static_cast<std::uint64_t>(facts.st_size),
-                                             static_cast<std::uint64_t>(facts.st_mtim.tv_sec),
-                                             static_cast<std::uint64_t>(facts.st_mtim.tv_nsec),
-                                             static_cast<std::uint64_t>(facts.st_ctim.tv_sec),
-                                             static_cast<std::uint64_t>(facts.st_ctim.tv_nsec)};
-  const std::uint32_t low = lookup3(std::as_bytes(std::span(told)));
-  return std::uint64_t{lookup3(std::as_bytes(std::span(told)), 1)} << 32U | low | 1U;
+  const std::array<std::uint64_t, 5> identity = {static_cast<std::uint64_t>(facts.st_size),
+                                                 static_cast<std::uint64_t>(facts.st_mtim.tv_sec),
+                                                 static_cast<std::uint64_t>(facts.st_mtim.tv_nsec),
+                                                 static_cast<std::uint64_t>(facts.st_ctim.tv_sec),
+                                                 static_cast<std::uint64_t>(facts.st_ctim.tv_nsec)};
+  const std::uint32_t low = lookup3(std::as_bytes(std::span(identity)));
+  return std::uint64_t{lookup3(std::as_bytes(std::span(identity)), 1)} << 32U | low | 1U;
 }
 
 }  // namespace

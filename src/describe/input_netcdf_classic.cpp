@@ -186,7 +186,7 @@ class Parser {
     TAILRACE_TRY(cursor_.status());
     lay_out_records();
     if (streaming) count_records();
-    TAILRACE_TRY(settle_shapes());
+    TAILRACE_TRY(resolve_shapes());
     return std::move(header_);
   }
 
@@ -315,7 +315,7 @@ class Parser {
     header_.n_records = any ? (input_.file_bytes() - first) / header_.record_bytes : 0;
   }
 
-  Status settle_shapes() {
+  Status resolve_shapes() {
     for (NetcdfDimension& dimension : header_.dimensions) {
       if (dimension.record) dimension.length = header_.n_records;
     }

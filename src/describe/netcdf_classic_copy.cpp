@@ -32,7 +32,7 @@ constexpr std::uint64_t kComparedBytes = 4U << 20;
 constexpr std::uint64_t attribute_bytes_max = std::uint64_t{1} << 32;
 
 /// The copy's attribute of a given name.
-struct Said {
+struct CopiedAttribute {
   bool there = false;
   std::optional<NetcdfAttribute> value;  ///< No value: its type does not exist in the classic
                                          ///< model.
@@ -46,7 +46,8 @@ class CopySide {
   CopySide& operator=(const CopySide&) = delete;
   virtual ~CopySide() = default;
   virtual bool has(const std::string& path) const = 0;
-  virtual Result<Said> attribute(const std::string& path, const std::string& name) const = 0;
+  virtual Result<CopiedAttribute> attribute(const std::string& path,
+                                            const std::string& name) const = 0;
   /// Shape of a char variable; no value if it has another type.
   virtual Result<std::optional<Shape>> chars(const std::string& path) const = 0;
   virtual Status read(const std::string& path, const Box& box, std::span<std::byte> into) const = 0;
@@ -67,10 +68,11 @@ class ClassicSide final : public CopySide {
   bool has(const std::string& path) const override {
     return path == "/" || variable_at(header_, path) != nullptr;
   }
-  Result<Said> attribute(const std::string& path, const std::string& name) const override {
+  Result<CopiedAttribute> attribute(const std::string& path,
+                                    const std::string& name) const override {
     const auto& list = path == "/" ? header_.attributes : variable_at(header_, path)->attributes;
     const auto found = std::ranges::find(list, name, &NetcdfAttribute::name);
-    return found == list.end() ? Said() : Said{true, *found};
+    return found == list.end() ? CopiedAttribute() : CopiedAttribute{true, *found};
   }
   Result<std::optional<Shape>> chars(const std::string& path) const override {
     const NetcdfVariable& variable = *variable_at(header_, path);
@@ -118,12 +120,12 @@ bool read_classic(hid_t attribute, NetcdfAttribute& into) {
   into.type = text ? NetcdfType::char_ : *number;
   if (text && H5Tis_variable_str(type.get()) > 0) {
     if (n_elements != 1) return n_elements == 0;
-    char* words = nullptr;
-    if (H5Aread(attribute, type.get(), static_cast<void*>(&words)) < 0) return false;
-    const std::size_t n_bytes = words == nullptr ? 0 : std::strlen(words);
+    char* string = nullptr;
+    if (H5Aread(attribute, type.get(), static_cast<void*>(&string)) < 0) return false;
+    const std::size_t n_bytes = string == nullptr ? 0 : std::strlen(string);
     into.values.resize(n_bytes);
-    if (n_bytes > 0) std::memcpy(into.values.data(), words, n_bytes);
-    reclaim_variable_length(type.get(), space.get(), static_cast<void*>(&words));
+    if (n_bytes > 0) std::memcpy(into.values.data(), string, n_bytes);
+    reclaim_variable_length(type.get(), space.get(), static_cast<void*>(&string));
     into.n_values = n_bytes;
     return true;
   }
@@ -141,17 +143,18 @@ class Hdf5Side final : public CopySide {
   Hdf5Side(std::string name, Hdf5Id file) : name_(std::move(name)), file_(std::move(file)) {}
 
   bool has(const std::string& path) const override { return link_exists(file_.get(), path); }
-  Result<Said> attribute(const std::string& path, const std::string& name) const override {
+  Result<CopiedAttribute> attribute(const std::string& path,
+                                    const std::string& name) const override {
     const Hdf5Id object(H5Oopen(file_.get(), path.c_str(), H5P_DEFAULT));
     const htri_t there = object.valid() ? H5Aexists(object.get(), name.c_str()) : -1;
     if (there < 0) return failed(path);
-    if (there == 0) return Said();
+    if (there == 0) return CopiedAttribute();
     const Hdf5Id attribute(H5Aopen(object.get(), name.c_str(), H5P_DEFAULT));
     if (!attribute.valid()) return failed(path);
     NetcdfAttribute value;
     value.name = name;
-    if (!read_classic(attribute.get(), value)) return Said{true, std::nullopt};
-    return Said{true, std::move(value)};
+    if (!read_classic(attribute.get(), value)) return CopiedAttribute{true, std::nullopt};
+    return CopiedAttribute{true, std::move(value)};
   }
   Result<std::optional<Shape>> chars(const std::string& path) const override {
     const Hdf5Id object(H5Oopen(file_.get(), path.c_str(), H5P_DEFAULT));
@@ -213,7 +216,7 @@ std::span<const std::byte> without_last_zeros(const std::vector<std::byte>& text
 bool is_text(const NetcdfAttribute& attribute) { return attribute.type == NetcdfType::char_; }
 
 /// True if both attributes mean the same, whatever their types.
-bool says_the_same(const NetcdfAttribute& a, const NetcdfAttribute& b) {
+bool same_value(const NetcdfAttribute& a, const NetcdfAttribute& b) {
   if (a.n_values == 0 && b.n_values == 0) return true;
   if (is_text(a) && is_text(b)) {
     return std::ranges::equal(without_last_zeros(a.values), without_last_zeros(b.values));
@@ -264,14 +267,14 @@ class CopyComparison {
       if (!is_taken_over(attribute.name, nullptr)) continue;
       const std::string which =
           copy_name_ + ": " + what + ": attribute \"" + attribute.name + "\" ";
-      TAILRACE_TAKE(const Said said, copy_.attribute(path, attribute.name));
-      if (!said.there) {
+      TAILRACE_TAKE(const CopiedAttribute copied, copy_.attribute(path, attribute.name));
+      if (!copied.there) {
         check_.differs(which + "is missing in the output");
-      } else if (!said.value || is_text(*said.value) != is_text(attribute)) {
+      } else if (!copied.value || is_text(*copied.value) != is_text(attribute)) {
         check_.differs(which + "has another type than in the original");
-      } else if (!says_the_same(attribute, *said.value)) {
-        check_.differs(which + "is " + value_text(*said.value) + ", but " + value_text(attribute) +
-                       " in the original");
+      } else if (!same_value(attribute, *copied.value)) {
+        check_.differs(which + "is " + value_text(*copied.value) + ", but " +
+                       value_text(attribute) + " in the original");
       }
     }
     return Status();

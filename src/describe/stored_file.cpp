@@ -126,10 +126,10 @@ class FileOverHdf5 final : public StoredFile {
   }
   std::int64_t hdf5_id() const override { return file_.get(); }
 
-  Result<DatasetList> list(Asked asked, bool skip_unreadable) override {
+  Result<DatasetList> list(CatalogDetail detail, bool skip_unreadable) override {
     const Hdf5Scope scope;
     Result<Hdf5Catalog> catalog =
-        read_hdf5_catalog(file_.get(), asked, other_files_, skip_unreadable);
+        read_hdf5_catalog(file_.get(), detail, other_files_, skip_unreadable);
     // Metadata beyond the file's end are the fault of one object; a failing disk is not.
     if (catalog.ok() && noted_->failure.code() == Code::corrupt) noted_->failure = Status();
     if (!catalog.ok() || !noted_->failure.ok()) {
@@ -149,7 +149,7 @@ class FileOverHdf5 final : public StoredFile {
           node.path, absolute ? node.target : parent_path(node.path) + "/" + node.target);
     }
     // A caller that does not request fields carries nothing over.
-    if (asked != Asked::fields) return list;
+    if (detail != CatalogDetail::fields) return list;
     catalog_ = std::move(*catalog);
     for (const Hdf5Node& node : catalog_.nodes) {
       if (node.n_attributes == 0) bare_.insert(node.path);

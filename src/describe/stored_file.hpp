@@ -56,7 +56,7 @@ Bytes pack_dataset_list(const DatasetList& list);
 Result<DatasetList> unpack_dataset_list(std::span<const std::byte> bytes);
 
 /// Details to read about objects in addition to kind, path and storage.
-enum class Asked : std::uint8_t {
+enum class CatalogDetail : std::uint8_t {
   storage,  ///< No details. Links that cannot be read count as unknown, and no dataset is a field.
   fields,   ///< Attributes: which datasets are fields, and StoredDataset's members about fields.
 };
@@ -74,7 +74,7 @@ class StoredFile : public ChunkFile {
   /// @param skip_unreadable  leave out objects that HDF5 cannot open, and list them in
   /// `unreadable`.
   /// @error corrupt, unsupported  an object that HDF5 cannot open; the message names its path.
-  virtual Result<DatasetList> list(Asked asked, bool skip_unreadable = false) = 0;
+  virtual Result<DatasetList> list(CatalogDetail detail, bool skip_unreadable = false) = 0;
   /// HDF5's id of the file, for other readers of metadata; valid as long as this object.
   virtual std::int64_t hdf5_id() const = 0;
 

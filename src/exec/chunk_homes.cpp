@@ -189,55 +189,55 @@ int with_about_most(std::span<const ChunkShare> shares, std::uint64_t turn) {
 
 Result<std::vector<ChunkRecord>> ask_homes(Comm& comm, ChunkMail announced,
                                            const HomePolicy& decide) {
-  Result<std::vector<ChunkRecord>> heard = announced.exchange(comm);
-  ChunkMail told(announced.dealing());
-  const std::size_t n_heard = heard.ok() ? heard->size() : 0;
-  for (std::size_t i = 0, next = 0; i < n_heard; i = next) {
-    ChunkRecord& chunk = (*heard)[i];
-    for (next = i + 1; next < n_heard && (*heard)[next].key == chunk.key; ++next) {
-      for (ChunkShare& share : (*heard)[next].shares) chunk.shares.push_back(std::move(share));
+  Result<std::vector<ChunkRecord>> received = announced.exchange(comm);
+  ChunkMail replies(announced.dealing());
+  const std::size_t n_received = received.ok() ? received->size() : 0;
+  for (std::size_t i = 0, next = 0; i < n_received; i = next) {
+    ChunkRecord& chunk = (*received)[i];
+    for (next = i + 1; next < n_received && (*received)[next].key == chunk.key; ++next) {
+      for (ChunkShare& share : (*received)[next].shares) chunk.shares.push_back(std::move(share));
     }
     if (!decide(chunk)) continue;
     for (const ChunkShare& share : chunk.shares) {
-      if (share.rank != chunk.owner) told.add(share.rank, {chunk.key, chunk.owner, {}, {}});
+      if (share.rank != chunk.owner) replies.add(share.rank, {chunk.key, chunk.owner, {}, {}});
     }
     if (chunk.owner == nobody) continue;
     std::erase_if(chunk.shares, [&](const ChunkShare& share) { return share.rank == chunk.owner; });
-    told.add(chunk.owner, chunk);
+    replies.add(chunk.owner, chunk);
   }
-  Result<std::vector<ChunkRecord>> answers = told.exchange(comm);
-  return heard.ok() ? std::move(answers) : heard.status();
+  Result<std::vector<ChunkRecord>> answers = replies.exchange(comm);
+  return received.ok() ? std::move(answers) : received.status();
 }
 
 // --- Requests for pieces, and the replies.
 
 void PieceExchange::request(const ChunkJob& job, Buffer& values) {
   const ChunkKey key{job.field, job.chunk_index};
-  telling_ = &job;
-  n_told_ = 0;
+  notifying_ = &job;
+  n_notified_ = 0;
   const auto entry = awaited_.emplace(key, Awaited{&job, &values, 0}).first;
   try {
-    for (; n_told_ < job.remote.size(); ++n_told_) {
-      tell(job.remote[n_told_].rank, Kind::request, key);
+    for (; n_notified_ < job.remote.size(); ++n_notified_) {
+      send_notice(job.remote[n_notified_].rank, Kind::request, key);
       ++entry->second.n_missing;
     }
   } catch (...) {
     if (entry->second.n_missing == 0) awaited_.erase(entry);
     throw;
   }
-  telling_ = nullptr;
+  notifying_ = nullptr;
 }
 
 void PieceExchange::cancel(const ChunkJob& job) {
-  if (telling_ != &job) n_told_ = 0;
-  telling_ = &job;
-  for (; n_told_ < job.remote.size(); ++n_told_) {
-    tell(job.remote[n_told_].rank, Kind::cancel, {job.field, job.chunk_index});
+  if (notifying_ != &job) n_notified_ = 0;
+  notifying_ = &job;
+  for (; n_notified_ < job.remote.size(); ++n_notified_) {
+    send_notice(job.remote[n_notified_].rank, Kind::cancel, {job.field, job.chunk_index});
   }
-  telling_ = nullptr;
+  notifying_ = nullptr;
 }
 
-void PieceExchange::tell(int peer, Kind kind, ChunkKey key) {
+void PieceExchange::send_notice(int peer, Kind kind, ChunkKey key) {
   ByteWriter writer;
   writer.add(kind);
   writer.add(key);
@@ -282,7 +282,7 @@ Status PieceExchange::answer(int peer, ChunkKey key) {
     piece_bytes_ += n_bytes;
     return Status();
   });
-  if (!answered.ok()) tell(peer, Kind::nothing, key);
+  if (!answered.ok()) send_notice(peer, Kind::nothing, key);
   return answered;
 }
 

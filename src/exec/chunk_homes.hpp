@@ -205,7 +205,7 @@ class PieceExchange {
   /// True while pieces of this chunk are expected.
   bool awaits(ChunkKey key) const { return awaited_.contains(key); }
   /// True once this rank neither expects nor owes any piece.
-  bool settled() const { return n_owed_ == 0 && awaited_.empty(); }
+  bool finished() const { return n_owed_ == 0 && awaited_.empty(); }
   /// True while values travel to or from this rank; they move only while it polls.
   bool in_transit() const { return !awaited_.empty() || comm_.posts_pending(); }
   std::uint64_t piece_bytes() const { return piece_bytes_; }
@@ -222,7 +222,7 @@ class PieceExchange {
     Buffer* values = nullptr;
     std::size_t n_missing = 0;
   };
-  void tell(int peer, Kind kind, ChunkKey key);
+  void send_notice(int peer, Kind kind, ChunkKey key);
   Status answer(int peer, ChunkKey key);
   void add_pieces(ChunkKey key, ByteWriter& writer) const;
   void lay_pieces(int peer, ChunkKey key, std::span<const std::byte> values);
@@ -233,9 +233,9 @@ class PieceExchange {
   const std::map<ChunkKey, std::vector<LocalPart>>& owed_;
   std::function<void(ChunkKey)> arrived_;
   std::map<ChunkKey, Awaited> awaited_;
-  std::optional<Message> message_;     ///< Message that serve() is processing.
-  const ChunkJob* telling_ = nullptr;  ///< Job whose holders are being notified.
-  std::size_t n_told_ = 0;             ///< Holders of `*telling_` that have been notified.
+  std::optional<Message> message_;       ///< Message that serve() is processing.
+  const ChunkJob* notifying_ = nullptr;  ///< Job whose holders are being notified.
+  std::size_t n_notified_ = 0;           ///< Holders of `*notifying_` that have been notified.
   std::size_t n_owed_ = 0;
   std::uint64_t piece_bytes_ = 0;
 };

@@ -488,7 +488,7 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
     budget_.give_back(chunk.budget_bytes);
     return;
   }
-  Status done = local_part([&] { return encode_or_say(chunk, lane_number); });
+  Status done = local_part([&] { return encode_catching(chunk, lane_number); });
   if (done.ok()) return;
   budget_.give_back(chunk.budget_bytes);
   const std::scoped_lock lock(mutex_);
@@ -497,7 +497,7 @@ void EncodeLane::encode(StagedChunk chunk, std::int32_t lane_number) {
 }
 
 /// Turn an exception into a failure that names the field.
-Status EncodeLane::encode_or_say(StagedChunk& chunk, std::int32_t lane_number) {
+Status EncodeLane::encode_catching(StagedChunk& chunk, std::int32_t lane_number) {
   bool returned = false;
   const Status done = local_part([&] {
     Status encoded = encode_and_hand_on(chunk, lane_number);

@@ -156,7 +156,7 @@ class EncodeLane {
   Place affordable(const Place& wished);
   StagedChunk take(const Place& place);
   void encode(StagedChunk chunk, std::int32_t lane_number);
-  Status encode_or_say(StagedChunk& chunk, std::int32_t lane_number);
+  Status encode_catching(StagedChunk& chunk, std::int32_t lane_number);
   Status encode_and_hand_on(StagedChunk& chunk, std::int32_t lane_number);
   void hand_on(StagedChunk& chunk, EncodedChunk encoded, const ChunkOutcome& outcome,
                double encode_s);

@@ -112,7 +112,7 @@ void Executor::hand_over(bool keep_puts, const std::function<void()>& before_wai
   while (true) {
     const std::uint64_t seen = n_active();
     serve_and_stage();
-    if (next_job_ == ownership_.jobs.size() && unstaged_ == nullptr && pieces_->settled()) break;
+    if (next_job_ == ownership_.jobs.size() && unstaged_ == nullptr && pieces_->finished()) break;
     const Status waited = local_part([&] {
       encode_lane_.let_go();  // The wait may be long, or for memory that threads hold.
       before_waiting();
@@ -585,7 +585,7 @@ void Executor::cancel_rest() {
 
 bool Executor::finished() const {
   return next_job_ == ownership_.jobs.size() && unstaged_ == nullptr && round_ == Round::none &&
-         pieces_->settled() && encode_lane_.idle() && io_lane_.idle();
+         pieces_->finished() && encode_lane_.idle() && io_lane_.idle();
 }
 
 std::uint64_t Executor::n_active() {
@@ -595,7 +595,7 @@ std::uint64_t Executor::n_active() {
 
 void Executor::wait_for_activity(std::uint64_t seen) {
   const bool messages_may_come =
-      !pieces_->settled() || round_ == Round::adding || round_ == Round::basing;
+      !pieces_->finished() || round_ == Round::adding || round_ == Round::basing;
   std::chrono::microseconds limit = tail_.needs_service() ? kTailServiceInterval : kIdleInterval;
   if (messages_may_come) limit = kPollInterval;
   if (pieces_->in_transit()) limit = kTransitInterval;

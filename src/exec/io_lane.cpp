@@ -281,11 +281,11 @@ bool IoLane::write_for_others(std::unique_lock<std::mutex>& lock) {
 
 void IoLane::write_task(const SharedWrites::Task& task) {
   if (tail_.failure_raised()) {
-    settings_.shared->settle(task, SharedWrites::Outcome::dropped);
+    settings_.shared->complete(task, SharedWrites::Outcome::dropped);
     return;
   }
   const Status written = local_part([&] { return write_foreign(task.address, task.bytes); });
-  settings_.shared->settle(
+  settings_.shared->complete(
       task, written.ok() ? SharedWrites::Outcome::written : SharedWrites::Outcome::failed, written);
 }
 

@@ -148,8 +148,8 @@ class MpiComm final : public Comm {
     MPI_Comm_size(node_comm_, &n_on_node);
     if (n_on_node == n_ranks_) return "";
     std::array<char, 256> host{};
-    const bool told = ::gethostname(host.data(), host.size() - 1) == 0;
-    return std::string(" on ") + (told ? host.data() : "an unknown host");
+    const bool known = ::gethostname(host.data(), host.size() - 1) == 0;
+    return std::string(" on ") + (known ? host.data() : "an unknown host");
   }
 
   void barrier() override { barrier_politely(comm_, *errands_); }
@@ -289,16 +289,17 @@ class MpiComm final : public Comm {
   /// Broadcast two settings of rank 0: the size of nodes in tests, and its newest abandoned parts.
   /// The environment and the parts of other ranks may differ.
   void agree_with_root() {
-    std::array<std::uint64_t, 2 + kAbandonedMax> said{};  // ranks a node, how many parts, which
+    std::array<std::uint64_t, 2 + kAbandonedMax> message{};  // ranks a node, how many parts, which
     const char* text = environment_variable("TAILRACE_RANKS_PER_NODE");
-    if (text != nullptr) said[0] = static_cast<std::uint64_t>(std::max(std::atoi(text), 0));
+    if (text != nullptr) message[0] = static_cast<std::uint64_t>(std::max(std::atoi(text), 0));
     const auto& abandoned = abandoned_parts_->parts;
-    for (auto at = abandoned.rbegin(); at != abandoned.rend() && said[1] + 2 < said.size(); ++at) {
-      said[2 + said[1]++] = at->first;
+    for (auto at = abandoned.rbegin(); at != abandoned.rend() && message[1] + 2 < message.size();
+         ++at) {
+      message[2 + message[1]++] = at->first;
     }
-    MPI_Bcast(said.data(), static_cast<int>(said.size()), MPI_UINT64_T, 0, comm_);
-    free_abandoned(*abandoned_parts_, std::span(said).subspan(2, said[1]), comm_);
-    if (said[0] > 0) pretend_nodes(static_cast<int>(said[0]));
+    MPI_Bcast(message.data(), static_cast<int>(message.size()), MPI_UINT64_T, 0, comm_);
+    free_abandoned(*abandoned_parts_, std::span(message).subspan(2, message[1]), comm_);
+    if (message[0] > 0) pretend_nodes(static_cast<int>(message[0]));
   }
 
   /// Simulate nodes: with TAILRACE_RANKS_PER_NODE=N every N ranks form one, so that the paths

@@ -25,19 +25,19 @@ void ask_mpi_finalize() {
   MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
 }
 
-/// Register `close` as ask_mpi_finalize() does. Also call `say_what_is_lost` at the end of a
+/// Register `close` as ask_mpi_finalize() does. Also call `report_lost_files` at the end of a
 /// process that never reached MPI_Finalize, but not in a forked child. Only the first call has an
 /// effect.
-template <void (*close)(), void (*say_what_is_lost)()>
+template <void (*close)(), void (*report_lost_files)()>
 void close_at_finalize() {
-  static const bool asked = [] {
+  static const bool registered = [] {
     ask_mpi_finalize<close>();
     static const int pid = getpid();
     return std::atexit([] {
-             if (getpid() == pid) say_what_is_lost();
+             if (getpid() == pid) report_lost_files();
            }) == 0;
   }();
-  (void)asked;
+  (void)registered;
 }
 
 }  // namespace tailrace

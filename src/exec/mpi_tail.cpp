@@ -57,7 +57,7 @@ struct NodeState {
     std::uint64_t n_bytes() const { return end - address; }
   };
   struct Ticket {
-    enum State : std::uint64_t { unused, waiting, asked, granted };
+    enum State : std::uint64_t { unused, waiting, requested, granted };
     State state;
     std::uint64_t n_bytes;
     std::uint64_t address;
@@ -238,7 +238,7 @@ class MpiTail final : public Tail {
     if (!leads()) return;
     const auto node_is_through = [this] {
       return node_->n_let_go[parity()].load() == static_cast<std::uint32_t>(n_node_) &&
-             asked_bytes_ == 0 && node_->expected_bytes[parity()].load() == 0;
+             requested_bytes_ == 0 && node_->expected_bytes[parity()].load() == 0;
     };
     serve_until(node_is_through);
     if (world_rank_ == 0) {
@@ -266,7 +266,7 @@ class MpiTail final : public Tail {
     // A claim that a failure cut short may have left a request pending. From here on, no rank of
     // this node waits for another one.
     if (connected_) barrier_politely(node_comm_, *errands_);
-    if (leads()) serve_until([this] { return asked_bytes_ == 0; });
+    if (leads()) serve_until([this] { return requested_bytes_ == 0; });
     broadcast(address);  // also: no rank claims from here on
     barrier_politely(world_, *errands_);
     if (leads()) {
@@ -377,13 +377,13 @@ class MpiTail final : public Tail {
     });
     while (receive()) {
     }
-    if (failure_raised() && told_step_ != step_) {
+    if (failure_raised() && reported_step_ != step_) {
       for (int node = world_rank_ == 0 ? 1 : 0; node < (world_rank_ == 0 ? n_nodes_ : 1); ++node) {
         send(new_letter(), node, Word::failure, 0);  // harmless if received twice
       }
-      told_step_ = step_;
+      reported_step_ = step_;
     }
-    if (!has_cursor_ && asked_bytes_ == 0) ask_for_what_is_wanted();
+    if (!has_cursor_ && requested_bytes_ == 0) ask_for_what_is_wanted();
   }
 
   /// Bytes expected in this step, or in the next by a rank that is ahead, less those left over from
@@ -393,14 +393,14 @@ class MpiTail final : public Tail {
     std::uint64_t lacking = 0;
     bool rests_are_promised = false;
     for (const std::uint64_t step : {step_, step_ + 1}) {
-      const std::uint64_t told = node_->expected_bytes[step & 1U].exchange(0);
-      if (told == 0) continue;
+      const std::uint64_t n_expected = node_->expected_bytes[step & 1U].exchange(0);
+      if (n_expected == 0) continue;
       const bool is_first = std::exchange(step_of_rests_, step) != step;
       if (is_first && !rests_are_promised) rest_bytes_ = usable_rests();
       rests_are_promised = true;
-      const std::uint64_t left_over = std::min(told, rest_bytes_);
+      const std::uint64_t left_over = std::min(n_expected, rest_bytes_);
       rest_bytes_ -= left_over;
-      lacking += told - left_over;
+      lacking += n_expected - left_over;
     }
     return lacking;
   }
@@ -415,20 +415,20 @@ class MpiTail final : public Tail {
       const std::uint64_t expected = take_expected();
       for (NodeState::Ticket& ticket : node_->tickets) {
         if (ticket.state != NodeState::Ticket::waiting) continue;
-        ticket.state = NodeState::Ticket::asked;
+        ticket.state = NodeState::Ticket::requested;
         n_bytes += ticket.n_bytes;
       }
       n_bytes = std::max(n_bytes, expected + expected / kMarginOfExpected);
     }
-    asked_bytes_ = n_bytes;
+    requested_bytes_ = n_bytes;
     if (n_bytes > 0) send(std::move(letter), 0, Word::ask, n_bytes);
   }
 
   /// Grant the requested tickets, then later ones; store the rest for later claims.
   void deal_out(std::uint64_t address) {
-    NodeState::Extent range{address, address + std::exchange(asked_bytes_, 0)};
+    NodeState::Extent range{address, address + std::exchange(requested_bytes_, 0)};
     const NodeLock lock(*node_);
-    for (const auto state : {NodeState::Ticket::asked, NodeState::Ticket::waiting}) {
+    for (const auto state : {NodeState::Ticket::requested, NodeState::Ticket::waiting}) {
       for (NodeState::Ticket& ticket : node_->tickets) {
         if (ticket.state != state || ticket.n_bytes > range.n_bytes()) continue;
         ticket.state = NodeState::Ticket::granted;
@@ -459,7 +459,7 @@ class MpiTail final : public Tail {
     while (true) {
       run_errands(*errands_);
       MPI_Test(&gone_.front().second, &complete, MPI_STATUS_IGNORE);
-      if (complete != 0 && asked_bytes_ == 0 && sends_.empty()) return;
+      if (complete != 0 && requested_bytes_ == 0 && sends_.empty()) return;
       nap.take();
     }
   }
@@ -499,7 +499,7 @@ class MpiTail final : public Tail {
       case Word::failure:
         if (step < step_) break;
         node_->failed[step & 1U].store(1);
-        if (world_rank_ != 0) told_step_ = step;
+        if (world_rank_ != 0) reported_step_ = step;
         break;
       case Word::gone: ++n_nodes_gone_; break;
     }
@@ -533,8 +533,8 @@ class MpiTail final : public Tail {
   bool connected_ = false;  ///< Set by prepare(), if there are other nodes.
   bool abandoned_ = false;
   std::uint64_t step_ = 0;
-  std::uint64_t told_step_ = UINT64_MAX;  ///< Step whose failure has been reported.
-  std::uint64_t asked_bytes_ = 0;         ///< Requested from rank 0, not answered yet.
+  std::uint64_t reported_step_ = UINT64_MAX;  ///< Step whose failure has been reported.
+  std::uint64_t requested_bytes_ = 0;         ///< Requested from rank 0, not answered yet.
   std::uint64_t step_of_rests_ = 0;  ///< Initially 0, which is no step's number: they begin with 1.
   std::uint64_t rest_bytes_ = 0;     ///< Part of usable_rests() that step_of_rests_ has not used.
   int n_nodes_gone_ = 0;

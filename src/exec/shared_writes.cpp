@@ -7,16 +7,16 @@
 //
 // Invariants (tests/unit/shared_writes_test.cpp cites the numbers):
 //  1. A slot and the bytes it names lie in the donor's segment. Only the donor writes to them while
-//     the slot is free or settled; only the rank that took it while it is taken; no rank while it
-//     is posted. So a change of state needs no lock: a release store, and for posted -> taken,
-//     which donor and recipient may both want, a compare-and-swap that one of them wins.
+//     the slot is free or its task is completed; only the rank that took it while it is taken; no
+//     rank while it is posted. So a change of state needs no lock: a release store, and for posted
+//     -> taken, which donor and recipient may both want, a compare-and-swap that one of them wins.
 //  2. A gift is written by one rank, once: the rank that takes it.
 //  3. Bytes in the window return to the free room only when their slot is free again.
 //  4. A chunk counts as written when collect() returns it, never before.
 //  5. finish() returns only when three conditions hold. All ranks of the node have closed the step
-//     or are gone; all gifts to this rank are settled; all of its own gifts are collected. Every
+//     or are gone; all gifts to this rank are completed; all of its own gifts are collected. Every
 //     wait in it ends: a posted gift is taken by its recipient or taken back; a taken one is
-//     settled by a thread that only waits for storage.
+//     completed by a thread that only waits for storage.
 //  6. No rank waits for a rank that is gone, and that rank's segment stays mapped in the others.
 //
 // A rank gives away only a few chunks a step, so take() scans all slots of all donors. A counter
@@ -55,7 +55,7 @@ struct Word {
     return {static_cast<State>(packed & 0xFF), static_cast<std::uint16_t>(packed >> 8),
             packed >> 24};
   }
-  bool settled() const {
+  bool completed() const {
     return state == State::written || state == State::failed || state == State::dropped;
   }
 };
@@ -121,7 +121,7 @@ std::span<std::byte> SharedWrites::room_of(int rank) const {
 
 void SharedWrites::start_step(std::uint64_t step) {
   const std::scoped_lock lock(mutex_);
-  TAILRACE_CHECK(step > step_ && n_unsettled_ == 0);
+  TAILRACE_CHECK(step > step_ && n_uncollected_ == 0);
   step_ = step;
 }
 
@@ -164,7 +164,7 @@ std::optional<std::size_t> SharedWrites::reserve(const WrittenChunk& chunk, std:
   const std::optional<std::uint64_t> at = take_room(aligned(n_bytes));
   if (!at) return std::nullopt;
   *slot = true;
-  ++n_unsettled_;
+  ++n_uncollected_;
   const auto index = static_cast<std::size_t>(slot - in_use_.begin());
   given_[index] = chunk;
   own.slots[index].at = *at;
@@ -248,7 +248,7 @@ SharedWrites::Receipt SharedWrites::await_gift(
       if (const std::optional<Task> task = take_back()) {
         const Status done = drop ? Status() : write(task->address, task->bytes);
         const Outcome outcome = done.ok() ? Outcome::written : Outcome::failed;
-        settle(*task, drop ? Outcome::dropped : outcome, done);
+        complete(*task, drop ? Outcome::dropped : outcome, done);
         continue;
       }
     }
@@ -260,7 +260,7 @@ SharedWrites::Receipt SharedWrites::await_gift(
 std::vector<SharedWrites::Receipt> SharedWrites::collect() {
   std::vector<Receipt> receipts;
   const std::scoped_lock lock(mutex_);
-  for (std::size_t i = 0; i < n_slots && n_unsettled_ > 0; ++i) {
+  for (std::size_t i = 0; i < n_slots && n_uncollected_ > 0; ++i) {
     if (!in_use_[i]) continue;
     Slot& slot = segment_of(rank_).slots[i];
     const State state = Word::of(slot.word.load(std::memory_order_acquire)).state;
@@ -280,7 +280,7 @@ std::vector<SharedWrites::Receipt> SharedWrites::collect() {
       receipt.status = receipt.status.within("chunk given to rank " + writer);
     }
     give_room_back(slot.at, aligned(slot.n_bytes.load(std::memory_order_relaxed)));
-    --n_unsettled_;
+    --n_uncollected_;
     in_use_[i] = false;
     slot.word.store(Word{}.packed(), std::memory_order_relaxed);
     receipts.push_back(std::move(receipt));
@@ -288,9 +288,9 @@ std::vector<SharedWrites::Receipt> SharedWrites::collect() {
   return receipts;
 }
 
-std::size_t SharedWrites::n_unsettled() const {
+std::size_t SharedWrites::n_uncollected() const {
   const std::scoped_lock lock(mutex_);
-  return n_unsettled_;
+  return n_uncollected_;
 }
 
 std::optional<SharedWrites::Task> SharedWrites::take_back() {
@@ -347,7 +347,7 @@ std::optional<SharedWrites::Task> SharedWrites::take(std::uint64_t n_bytes_max) 
   return std::nullopt;
 }
 
-void SharedWrites::settle(const Task& task, Outcome outcome, const Status& status) {
+void SharedWrites::complete(const Task& task, Outcome outcome, const Status& status) {
   Slot& slot = segment_of(task.donor).slots[task.slot];
   Word word = Word::of(slot.word.load(std::memory_order_relaxed));
   TAILRACE_CHECK(word.state == State::taken && slot.writer == rank_);
@@ -372,7 +372,7 @@ void SharedWrites::settle(const Task& task, Outcome outcome, const Status& statu
 bool SharedWrites::may_leave() const {
   {
     const std::scoped_lock lock(mutex_);
-    if (n_unsettled_ > 0) return false;
+    if (n_uncollected_ > 0) return false;
   }
   for (int rank = 0; rank < n_ranks_; ++rank) {
     const Segment& segment = segment_of(rank);
@@ -404,7 +404,7 @@ std::vector<SharedWrites::Receipt> SharedWrites::finish(
       const bool drop = failed();
       const Status done = drop ? Status() : write(task->address, task->bytes);
       const Outcome outcome = done.ok() ? Outcome::written : Outcome::failed;
-      settle(*task, drop ? Outcome::dropped : outcome, done);
+      complete(*task, drop ? Outcome::dropped : outcome, done);
       nap = kNapFirst;
       continue;
     }

@@ -42,7 +42,7 @@ class SharedWrites {
   /// Most gifts of one rank that wait or are being written; another one is refused.
   static constexpr std::size_t n_slots = 64;
 
-  /// Bytes to be written by the holder of the task, which must then call settle(). The bytes stay
+  /// Bytes to be written by the holder of the task, which must then call complete(). The bytes stay
   /// valid and unchanged until then.
   struct Task {
     int donor = 0;  ///< Rank on the node.
@@ -108,10 +108,10 @@ class SharedWrites {
                    std::span<const std::span<const std::byte>> pieces,
                    const std::function<Status(std::uint64_t, std::span<const std::byte>)>& write,
                    const std::function<bool()>& failed);
-  /// Return the gifts settled since the last call. Frees their slots and room. Thread-safe.
+  /// Return the gifts completed since the last call. Frees their slots and room. Thread-safe.
   std::vector<Receipt> collect();
   /// Gifts that collect() has not returned yet. Thread-safe.
-  std::size_t n_unsettled() const;
+  std::size_t n_uncollected() const;
   /// Take back the oldest of this rank's gifts that no rank has begun to write. The caller writes
   /// it. Thread-safe.
   std::optional<Task> take_back();
@@ -126,7 +126,7 @@ class SharedWrites {
   /// donors in turn. Thread-safe.
   std::optional<Task> take(std::uint64_t n_bytes_max = UINT64_MAX);
   /// Report the outcome of a task. `status` is only used for failures. Thread-safe.
-  void settle(const Task& task, Outcome outcome, const Status& status = Status());
+  void complete(const Task& task, Outcome outcome, const Status& status = Status());
 
   // --- the end of a step
 
@@ -176,7 +176,7 @@ class SharedWrites {
   /// Free room of this rank's segment: offset -> bytes.
   std::map<std::uint64_t, std::uint64_t> gaps_;
   std::uint64_t sequence_ = 0;
-  std::size_t n_unsettled_ = 0;
+  std::size_t n_uncollected_ = 0;
 };
 
 }  // namespace tailrace

@@ -18,8 +18,8 @@
 
 namespace tailrace {
 
-std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm) {
-  if (n_asked > 0) return n_asked;
+std::uint64_t threads_of_each(std::uint64_t n_requested, const Comm& comm) {
+  if (n_requested > 0) return n_requested;
   // Query once: the C library reads a file for it, a tenth of the cost of opening a small file.
   static const unsigned n_cores = std::thread::hardware_concurrency();
   return std::max(1U, n_cores / static_cast<unsigned>(std::max(1, comm.n_ranks_on_node())));

@@ -32,8 +32,8 @@
 
 namespace tailrace {
 
-/// Number of threads for each rank: `n_asked`, or for 0 the cores divided by the node's ranks.
-std::uint64_t threads_of_each(std::uint64_t n_asked, const Comm& comm);
+/// Number of threads for each rank: `n_requested`, or for 0 the cores divided by the node's ranks.
+std::uint64_t threads_of_each(std::uint64_t n_requested, const Comm& comm);
 
 /// Start a thread that does `work`. The result is not joinable if the system refuses a thread (a
 /// limit on processes, no memory). The caller must then do the work otherwise: a rank that gave up

@@ -33,7 +33,7 @@ std::uint64_t box_chunk_length(const BoxSeries& boxes, std::uint64_t element_byt
                                const FieldOptions& options, bool bounded) {
   constexpr std::uint64_t kLeastCells = 512;
   const std::uint64_t least_bytes =
-      codec_entry(options.codec).chunks_say_shape ? 16U << 10 : 256U << 10;
+      codec_entry(options.codec).chunks_store_shape ? 16U << 10 : 256U << 10;
   return chunk_length_for(boxes, bounded ? kLeastCells : least_bytes / element_bytes,
                           2 * options.chunk_bytes / element_bytes);
 }
@@ -79,7 +79,7 @@ Status encode_by_boxes(const BoxSeries& boxes, std::span<const double> bounds, s
   if (codec->name() != request.name)
     return Status();  // Values that are all equal have another
                       // codec.
-  if (!codec_entry(request.name).chunks_say_shape) return Status();
+  if (!codec_entry(request.name).chunks_store_shape) return Status();
   if (!request.guards.regions.empty() && (codec->lossy() || !bounds.empty())) {
     return Status(Code::unsupported, "guard=" + guards_text(request.guards) +
                                          ": region is not served for plotfile levels");

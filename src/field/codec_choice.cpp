@@ -108,8 +108,8 @@ class StepChooser {
     setting_.n_threads = n_threads.least;
     setting_.write = profile.write;
     setting_.sync_latency_s = options.sync ? profile.sync_latency_s : 0;
-    setting_.beside_s = static_cast<double>(options.input_bytes) /
-                        (kInputBytesPerS * static_cast<double>(comm.n_ranks()));
+    setting_.other_s = static_cast<double>(options.input_bytes) /
+                       (kInputBytesPerS * static_cast<double>(comm.n_ranks()));
   }
 
   /// Process this rank's samples. @returns this rank's failure; the sums can be added in any case.
@@ -407,11 +407,11 @@ Result<std::string> stored_codec(const FieldState& field, const std::string& plu
 /// Replace the speeds by those of rank 0's core, since all ranks must use the same. Collective: a
 /// broadcast.
 Status scale_to_core(Comm& comm, MachineProfile& profile) {
-  TAILRACE_TAKE(const Bytes said, broadcast_from_root(comm, [](ByteWriter& words) {
-                  words.add_text(profile_text(measured_and_kept_core_profile()));
+  TAILRACE_TAKE(const Bytes received, broadcast_from_root(comm, [](ByteWriter& message) {
+                  message.add_text(profile_text(measured_and_kept_core_profile()));
                   return Status();
                 }));
-  TAILRACE_TAKE(profile, parse_profile(ByteReader(said).take_text()));
+  TAILRACE_TAKE(profile, parse_profile(ByteReader(received).take_text()));
   return Status();
 }
 
@@ -460,12 +460,12 @@ Result<std::string> read_profile(const FileOptions& options, const LogCallback& 
 Status need_profile(Comm& comm, FileOptions& options, const LogCallback& log,
                     const std::string& path, std::optional<MachineProfile>& profile) {
   if (profile) return Status();
-  TAILRACE_TAKE(const Bytes said, broadcast_from_root(comm, [&](ByteWriter& words) {
+  TAILRACE_TAKE(const Bytes received, broadcast_from_root(comm, [&](ByteWriter& message) {
                   const Result<std::string> text = read_profile(options, log, path);
-                  if (text.ok()) words.add_text(*text);
+                  if (text.ok()) message.add_text(*text);
                   return text.status();
                 }));
-  const std::string text = ByteReader(said).take_text();
+  const std::string text = ByteReader(received).take_text();
   const bool measured = text != kNobodyMeasured;
   TAILRACE_TAKE(profile, measured ? parse_profile(text) : Result(built_in_profile()));
   profile->of_another_core = !measured;
@@ -482,13 +482,13 @@ Status check_chosen_settings(const FieldDefinition& definition) {
 }
 
 Status name_stored_codec(Comm& comm, FieldState& field, const std::string& plugin_path) {
-  const Result<Bytes> said = broadcast_from_root(comm, [&](ByteWriter& words) {
+  const Result<Bytes> received = broadcast_from_root(comm, [&](ByteWriter& message) {
     const Result<std::string> codec = stored_codec(field, plugin_path);
-    if (codec.ok()) words.add_text(*codec);
+    if (codec.ok()) message.add_text(*codec);
     return codec.status();
   });
-  if (!said.ok()) return said.status();
-  return name_codec(ByteReader(*said).take_text(), field.definition.options);
+  if (!received.ok()) return received.status();
+  return name_codec(ByteReader(*received).take_text(), field.definition.options);
 }
 
 Status choose_codecs_for(Comm& comm, std::vector<FieldState>& fields, const FileOptions& options,

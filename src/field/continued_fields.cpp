@@ -43,13 +43,13 @@ Status check_children(const FieldState& field, const std::set<std::string>& path
 
 /// Check that the dataset's chunks hold as many steps as the definition's.
 Status check_steps_in_chunks(const FieldState& field, const StoredDataset& dataset) {
-  const std::uint64_t asked = field.definition.steps_per_entry;
+  const std::uint64_t requested = field.definition.steps_per_entry;
   const std::uint64_t stored = dataset.storage.chunk_shape.front();
-  if (stored != asked) {
+  if (stored != requested) {
     return refuse(field, Code::already_exists,
                   "its chunks in the file are " + shape_text(dataset.storage.chunk_shape) + " (" +
                       std::to_string(stored) + " along the first dimension); chunks of " +
-                      std::to_string(asked) + " steps cannot be added");
+                      std::to_string(requested) + " steps cannot be added");
   }
   return Status();
 }
@@ -129,11 +129,11 @@ Status adopt(const Hdf5File& file, const std::string& path, const StoredDataset&
                   "its bound in the file is " + error_bound_text(stored.bound) + ", not " +
                       error_bound_text(definition.options.bound));
   }
-  const Guards& asked = definition.options.guards;
-  if (lossy && !asked.empty() && asked != stored.guards) {
-    return refuse(
-        field, Code::invalid_argument,
-        "in the file it has guard=" + guards_text(stored.guards) + ", not " + guards_text(asked));
+  const Guards& requested = definition.options.guards;
+  if (lossy && !requested.empty() && requested != stored.guards) {
+    return refuse(field, Code::invalid_argument,
+                  "in the file it has guard=" + guards_text(stored.guards) + ", not " +
+                      guards_text(requested));
   }
   if (lossy && (stored.guards.minmax || !stored.guards_unknown.empty())) {
     return refuse(field, Code::unsupported,
@@ -158,7 +158,7 @@ Status adopt_from_file(const Hdf5File& output, const std::string& path,
   paths.reserve(known.size());
   for (const FieldState* field : known) paths.push_back(field->definition.path);
   TAILRACE_TAKE(const std::unique_ptr<StoredFile> file, StoredFile::open(path));
-  TAILRACE_TAKE(const DatasetList list, file->list(Asked::fields));
+  TAILRACE_TAKE(const DatasetList list, file->list(CatalogDetail::fields));
   TAILRACE_TAKE(const std::vector<FieldAttributes> stored, read_field_attributes(path, paths));
   for (std::size_t i = 0; i < known.size(); ++i) {
     const StoredDataset* found = nullptr;

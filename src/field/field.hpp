@@ -52,7 +52,7 @@ struct FieldDefinition {
   std::optional<Bytes> stored_fill = std::nullopt;
   /// True if the field is a copy of its source's values: the source's attributes are carried over,
   /// and only those about the encoding are rewritten (core/encoding_notes.hpp).
-  bool words_of_source = false;
+  bool keeps_source_notes = false;
   /// The dataset whose type, maximum extents, allocation time and fill time the field's dataset
   /// copies, as far as its layout and codec allow. Null: Tailrace's own choices.
   std::shared_ptr<const StoredDataset> like = nullptr;

@@ -109,15 +109,15 @@ Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequ
   const Shape& chunk = request.chunk_shape;
   for (const int number : guards.monotone) {
     const auto axis = static_cast<std::size_t>(number);
-    const std::string asked = "guard=monotone=" + std::to_string(number);
+    const std::string option = "guard=monotone=" + std::to_string(number);
     if (axis >= chunk.size()) {
       return bad_field(definition, Code::invalid_argument,
-                       asked + ": chunks of " + shape_text(chunk) +
+                       option + ": chunks of " + shape_text(chunk) +
                            " have no such axis; axes are counted from 0");
     }
     if (request.array_shape[axis] <= chunk[axis] || chunk[axis] > 2) continue;
     return bad_field(definition, Code::invalid_argument,
-                     asked + ": chunks of " + shape_text(chunk) +
+                     option + ": chunks of " + shape_text(chunk) +
                          " are too thin; choose a chunk= with at least 3 values along this axis");
   }
   return Status();
@@ -244,8 +244,8 @@ bool stored_plainly(const FieldDefinition& definition) {
 }
 
 const Guards& guards_of(const FieldDefinition& definition, const ResolvedField& resolved) {
-  const Guards& asked = definition.options.guards;
-  return asked.empty() ? resolved.stored_guards : asked;
+  const Guards& requested = definition.options.guards;
+  return requested.empty() ? resolved.stored_guards : requested;
 }
 
 CodecRequest codec_request(const FieldDefinition& definition, const ResolvedField& resolved) {
@@ -271,7 +271,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry,
+               region_masks, stored_fill, keeps_source_notes, like, in_header, steps_per_entry,
                notes_fill] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
@@ -363,7 +363,7 @@ std::string form_text(const StoredDataset& like) {
 
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
-               region_masks, stored_fill, words_of_source, like, in_header, steps_per_entry,
+               region_masks, stored_fill, keeps_source_notes, like, in_header, steps_per_entry,
                notes_fill] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
@@ -386,7 +386,7 @@ std::string definition_text(const FieldDefinition& definition) {
   if (steps_per_entry > 1) text += ", " + std::to_string(steps_per_entry) + " steps in a chunk";
   if (like != nullptr) text += ", " + form_text(*like);
   if (in_header) text += ", stored in its header";
-  if (words_of_source) text += ", with its source's notes on the encoding";
+  if (keeps_source_notes) text += ", with its source's notes on the encoding";
   if (notes_fill) text += ", with a note on its fill value";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
   if (covered != nullptr) {

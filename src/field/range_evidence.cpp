@@ -10,14 +10,14 @@
 namespace tailrace {
 namespace {
 
-BoundSubject subject_of(const FieldState& field, const DoorWords& words) {
+BoundSubject subject_of(const FieldState& field, const OptionSyntax& syntax) {
   const FieldDefinition& definition = field.definition;
   return {definition.path,
           definition.name(),
           definition.dtype,
           definition.options.bound,
           field.resolved.absolute_bound,
-          words};
+          syntax};
 }
 
 bool is_refused(const FieldState& field) {
@@ -94,19 +94,19 @@ void BoundVerdicts::note(std::vector<FieldState>& fields) const {
   }
 }
 
-Status check_bound_width(const FieldState& field, const DoorWords& words) {
+Status check_bound_width(const FieldState& field, const OptionSyntax& syntax) {
   if (!is_refused(field)) return Status();
   return Status(Code::invalid_argument,
-                refusal_text(subject_of(field, words), field.resolved.width));
+                refusal_text(subject_of(field, syntax), field.resolved.width));
 }
 
-Status check_bound_widths(const std::vector<FieldState>& fields, const DoorWords& words) {
+Status check_bound_widths(const std::vector<FieldState>& fields, const OptionSyntax& syntax) {
   std::string text;
   std::string others;
   for (const FieldState& field : fields) {
     if (!field.is_new() || !is_refused(field)) continue;
     if (text.empty()) {
-      text = refusal_text(subject_of(field, words), field.resolved.width);
+      text = refusal_text(subject_of(field, syntax), field.resolved.width);
     } else {
       others += (others.empty() ? ". Likewise " : ", ") + field.definition.name() + " (" +
                 value_text(field.resolved.width.extreme, field.definition.dtype) + ")";
@@ -115,9 +115,9 @@ Status check_bound_widths(const std::vector<FieldState>& fields, const DoorWords
   return text.empty() ? Status() : Status(Code::invalid_argument, text + others);
 }
 
-std::string bound_width_remark(const FieldState& field, const DoorWords& words) {
+std::string bound_width_remark(const FieldState& field, const OptionSyntax& syntax) {
   if (!field.resolved.codec->lossy()) return "";
-  return remark_text(subject_of(field, words), field.resolved.width);
+  return remark_text(subject_of(field, syntax), field.resolved.width);
 }
 
 }  // namespace tailrace

@@ -57,23 +57,23 @@ class BoundVerdicts {
 
 /// Advice in messages of interfaces that write step by step, that put parts of variables in any
 /// order, and that serve HDF5's calls.
-inline constexpr DoorWords kWordsOfSteps = {
+inline constexpr OptionSyntax kSyntaxOfSteps = {
     "fill=VALUE; tailrace repack: --field 'PATH:fill=VALUE', or --fill VALUE for all fields",
     "allow-wide-bound=on; tailrace repack: --allow-wide-bound"};
-inline constexpr DoorWords kWordsOfArrays = {
+inline constexpr OptionSyntax kSyntaxOfArrays = {
     "fill_value=VALUE, netCDF's attribute _FillValue",
     "allow-wide-bound=on; in Python allow_wide_bound=True"};
-inline constexpr DoorWords kWordsOfDatasets = {
+inline constexpr OptionSyntax kSyntaxOfDatasets = {
     "VALUE as the dataset's fill value, or as its attribute _FillValue",
     "allow-wide-bound=on in TAILRACE_OPTIONS"};
 
 /// Refuse a field whose bound was widened by an undeclared fill value, if its codec would change
 /// values within that bound; ok for others. Needs verdict and codec; the same on every rank.
 /// @error invalid_argument
-Status check_bound_width(const FieldState& field, const DoorWords& words);
+Status check_bound_width(const FieldState& field, const OptionSyntax& syntax);
 /// check_bound_width() for all new fields of a step: the error names each refused field.
-Status check_bound_widths(const std::vector<FieldState>& fields, const DoorWords& words);
+Status check_bound_widths(const std::vector<FieldState>& fields, const OptionSyntax& syntax);
 /// Warning from remark_text() of policy; empty if the bound needs none.
-std::string bound_width_remark(const FieldState& field, const DoorWords& words);
+std::string bound_width_remark(const FieldState& field, const OptionSyntax& syntax);
 
 }  // namespace tailrace

@@ -69,7 +69,7 @@ class RegionCodec final : public CodecOver {
   RegionCodecMaker make_;
 };
 
-std::string all_as_asked(const Guards& guards) { return "guard=" + guards_text(guards) + ": "; }
+std::string guards_prefix(const Guards& guards) { return "guard=" + guards_text(guards) + ": "; }
 
 /// Remove time from the regions of a field over time, whose shape lacks it unless steps are
 /// gathered.
@@ -109,10 +109,10 @@ Status check_field_regions(const FieldDefinition& definition, const Guards& guar
   if (guards.regions.empty()) return Status();
   if (by_boxes || definition.covered != nullptr) {
     return Status(Code::unsupported,
-                  all_as_asked(guards) + "region is not served for plotfile levels");
+                  guards_prefix(guards) + "region is not served for plotfile levels");
   }
   if (has_masks(guards.regions) && definition.region_masks.empty()) {
-    return Status(Code::unsupported, all_as_asked(guards) + kMaskRefusal);
+    return Status(Code::unsupported, guards_prefix(guards) + kMaskRefusal);
   }
   return check_regions(guards.regions, definition.with_entries(1, definition.shape),
                        growing_axes(definition));

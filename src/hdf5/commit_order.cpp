@@ -263,10 +263,10 @@ Status add_old_witnesses(Storage& storage, Journal& journal) {
       std::uint64_t end = from;
       while (end < old.size() && !changed.contains(at + end, 1)) ++end;
       const std::span<const std::byte> kept = old.subspan(from, end - from);
-      const bool tells = std::any_of(kept.begin(), kept.end(),
-                                     [](std::byte byte) { return byte != std::byte{0}; });
-      if (tells) journal.witnesses.push_back({at + from, kept.size(), lookup3(kept)});
-      if (tells) ++n_found;
+      const bool has_values = std::any_of(kept.begin(), kept.end(),
+                                          [](std::byte byte) { return byte != std::byte{0}; });
+      if (has_values) journal.witnesses.push_back({at + from, kept.size(), lookup3(kept)});
+      if (has_values) ++n_found;
       from = end + 1;
     }
   }

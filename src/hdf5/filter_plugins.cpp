@@ -117,20 +117,20 @@ class PluginStage final : public FilterStage {
 
 /// Status for a plug-in's refusal: the chunk shape, the type, and the plug-in's own message.
 Status refused(const CodecRequest& request, const PluginLibrary& library,
-               const std::string& words) {
+               const std::string& reason) {
   std::string text = "codec " + request.name + ": " + library.file_name +
                      " does not support chunks of shape " + shape_text(request.chunk_shape) +
                      " and type " + std::string(dtype_name(request.dtype));
-  if (!words.empty()) text += ": " + words;
+  if (!reason.empty()) text += ": " + reason;
   return Status(Code::unsupported, text);
 }
 
 /// Call the class's can_apply and set_local as H5Dcreate does.
 Status ask_plugin(const CodecRequest& request, const PluginLibrary& library, hid_t dcpl, hid_t type,
                   hid_t space) {
-  const Result<const H5Z_class2_t*> asked = class_for_our_hdf5(library);
-  if (!asked.ok()) return asked.status().within("codec " + request.name);
-  const H5Z_class2_t& filter_class = **asked;
+  const Result<const H5Z_class2_t*> found = class_for_our_hdf5(library);
+  if (!found.ok()) return found.status().within("codec " + request.name);
+  const H5Z_class2_t& filter_class = **found;
   std::string thrown;
   try {
     if (filter_class.can_apply != nullptr && filter_class.can_apply(dcpl, type, space) <= 0) {
@@ -168,10 +168,10 @@ Status run_set_local(const CodecRequest& request, const PluginLibrary& library, 
     return refused(request, library, hdf5_error_text());
   }
   H5Eclear2(H5E_DEFAULT);
-  const Status asked = ask_plugin(request, library, dcpl.get(), type.get(), space.get());
+  const Status answered = ask_plugin(request, library, dcpl.get(), type.get(), space.get());
   // SZ3's set_local registers its own class with HDF5, even in place of a stub.
   TAILRACE_TRY(StubFilters::set_real(*library.filter_class).within(library.file_name));
-  TAILRACE_TRY(asked);
+  TAILRACE_TRY(answered);
 
   unsigned flags = 0;
   unsigned config = 0;

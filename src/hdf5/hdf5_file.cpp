@@ -735,7 +735,7 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
 Status Hdf5FileOnDriver::flush() {
   const Hdf5Scope scope;
   TAILRACE_TRY(driver_->failure());
-  if (settings_.says_readers_need) TAILRACE_TRY(readers_need_.say(file_.get()));
+  if (settings_.lists_readers_need) TAILRACE_TRY(readers_need_.write(file_.get()));
   if (H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0) {
     return hdf5_failure(Code::internal, quoted("file", storage_.path()) + " cannot be flushed");
   }

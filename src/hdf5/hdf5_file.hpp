@@ -110,7 +110,7 @@ class Hdf5File {
     /// their indexes and headers in one place, and needs no journal.
     bool steps_in_new_forms = false;
     /// List in the root group which filters readers need (hdf5/readers_need.hpp).
-    bool says_readers_need = false;
+    bool lists_readers_need = false;
     bool shares_chunks = false;  ///< Several chunks may share an address; see reuses_space().
     bool on_nodes = false;       ///< Processes on other nodes write chunks into the file.
     /// HDF5 ids of a program's own property lists, used when the program makes the metadata. The

@@ -196,8 +196,9 @@ bool enlarge_metadata_cache(hid_t list) {
   if (H5Pget_mdc_config(standard.get(), &usual) < 0 || H5Pget_mdc_config(list, &config) < 0) {
     return false;
   }
-  const bool asked = config.initial_size != usual.initial_size || config.max_size != usual.max_size;
-  if (asked) return true;
+  const bool configured =
+      config.initial_size != usual.initial_size || config.max_size != usual.max_size;
+  if (configured) return true;
   config.set_initial_size = true;
   config.initial_size = std::size_t{32} << 20;
   config.max_size = std::size_t{128} << 20;

@@ -63,8 +63,8 @@ bool ask_server(const std::string& path, std::uint64_t n_bytes, bool is_there = 
   struct statx facts {};
   (void)::fdatasync(fd);
   const int flags = AT_EMPTY_PATH | AT_STATX_FORCE_SYNC;
-  const bool told = ::statx(fd, "", flags, STATX_BASIC_STATS, &facts) == 0;
-  if (!told && (errno == ENOENT || errno == ESTALE)) return false;
+  const bool known = ::statx(fd, "", flags, STATX_BASIC_STATS, &facts) == 0;
+  if (!known && (errno == ENOENT || errno == ESTALE)) return false;
   const auto length = static_cast<off_t>(std::min<std::uint64_t>(n_bytes, INT64_MAX));
   const auto last = static_cast<off_t>(facts.stx_size) - length;
   (void)::posix_fadvise(fd, 0, length, POSIX_FADV_DONTNEED);
@@ -84,7 +84,7 @@ std::string ends_of(const std::string& path) {
 }
 
 /// Start of a view, for an error, without the file's bytes.
-std::string first_words(const std::string& seen) {
+std::string first_line(const std::string& seen) {
   return seen.substr(0, seen.find_first_of(":\n"));
 }
 
@@ -122,8 +122,8 @@ Status look_for(const std::string& expected, const std::string& path) {
   const auto look = [&] { return (seen = ends_of(path)) == expected; };
   if (look_again_and_again(path, look)) return Status();
   return not_one_file(
-      path, " (rank 0: " + first_words(expected) + "; this node: " + first_words(seen) +
-                (first_words(seen) == first_words(expected) ? ", but other contents)" : ")"));
+      path, " (rank 0: " + first_line(expected) + "; this node: " + first_line(seen) +
+                (first_line(seen) == first_line(expected) ? ", but other contents)" : ")"));
 }
 
 bool has_mark(Storage& storage, const Mark& mark) {
@@ -145,8 +145,8 @@ Status look_for(const Mark& mark, const std::string& path, const std::unique_ptr
   return opened.ok() ? not_one_file(path, "") : opened;
 }
 
-/// Write a mark after the file's end and append it to `words`. Rank 0.
-Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& words) {
+/// Write a mark after the file's end and append it to `message`. Rank 0.
+Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& message) {
   Mark mark;
   try {
     std::random_device random;
@@ -157,7 +157,7 @@ Status write_mark(Storage& storage, std::uint64_t end, ByteWriter& words) {
   mark.address = (end / kMarkAlignment + 1) * kMarkAlignment;
   TAILRACE_TRY(storage.write_at(mark.address, std::as_bytes(std::span(mark.words))));
   TAILRACE_TRY(storage.sync());
-  words.add(mark);
+  message.add(mark);
   return Status();
 }
 
@@ -178,16 +178,16 @@ void refresh_file_on_nodes(const Comm& comm, const std::string& path) {
 
 Status check_one_file(Comm& comm, const std::string& path) {
   if (comm.place().empty()) return Status();  // A single node.
-  Bytes told;
+  Bytes sent;
   if (comm.is_root() && writer_of(path).empty()) {
     const std::string text = ends_of(path);
     const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-    told = {bytes, bytes + text.size()};
+    sent = {bytes, bytes + text.size()};
   }
-  comm.broadcast(told, 0);
+  comm.broadcast(sent, 0);
   Status mine;
-  if (!comm.is_root() && comm.leads_node() && !told.empty()) {
-    mine = look_for({reinterpret_cast<const char*>(told.data()), told.size()}, path);
+  if (!comm.is_root() && comm.leads_node() && !sent.empty()) {
+    mine = look_for({reinterpret_cast<const char*>(sent.data()), sent.size()}, path);
   }
   return comm.agree(mine);
 }
@@ -197,13 +197,13 @@ Status check_one_output(Comm& comm, const std::string& path,
                         const std::function<Status()>& open_again) {
   if (comm.place().empty()) return Status();  // A single node.
   std::uint64_t n_bytes = UINT64_MAX;         // Length without the mark, on rank 0.
-  const Result<Bytes> told = broadcast_from_root(comm, [&](ByteWriter& words) -> Status {
+  const Result<Bytes> received = broadcast_from_root(comm, [&](ByteWriter& message) -> Status {
     TAILRACE_TAKE(n_bytes, storage->file_bytes());
-    return write_mark(*storage, std::max(n_bytes, end), words);
+    return write_mark(*storage, std::max(n_bytes, end), message);
   });
-  Status seen = told.status();
-  if (told.ok()) {
-    const auto mark = ByteReader(*told).take<Mark>();
+  Status seen = received.status();
+  if (received.ok()) {
+    const auto mark = ByteReader(*received).take<Mark>();
     const auto look = [&] { return look_for(mark, path, storage, open_again); };
     seen = comm.agree(comm.is_root() ? Status() : local_part(look));
   }

@@ -273,8 +273,8 @@ Result<void*> load_copy(const PluginLibrary& library) {
   const std::string name = "/proc/self/fd/" + std::to_string(descriptor);
   void* handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle != nullptr) return handle;
-  const char* words = dlerror();
-  const std::string why = words != nullptr ? words : "dlopen failed";
+  const char* error = dlerror();
+  const std::string why = error != nullptr ? error : "dlopen failed";
   ::close(descriptor);
   return Status(Code::plugin_missing, "cannot load a copy of " + library.file_path + ": " + why);
 }

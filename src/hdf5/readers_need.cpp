@@ -88,8 +88,8 @@ void ReadersNeed::learn(std::span<const FilterSpec> filters) {
   }
 }
 
-Status ReadersNeed::say(std::int64_t file) {
-  if (names_.size() == n_said_) return Status();
+Status ReadersNeed::write(std::int64_t file) {
+  if (names_.size() == n_written_) return Status();
   const Hdf5Id root(H5Gopen2(file, "/", H5P_DEFAULT));
   if (!root.valid()) return hdf5_failure(Code::internal, "the root group cannot be opened");
   std::vector<std::string> names;
@@ -101,7 +101,7 @@ Status ReadersNeed::say(std::int64_t file) {
   if (names.size() > n_before) {
     TAILRACE_TRY(write_attribute(root.get(), kReadersNeedAttribute, {text_of(names)}));
   }
-  n_said_ = names_.size();
+  n_written_ = names_.size();
   return Status();
 }
 

@@ -28,11 +28,11 @@ class ReadersNeed {
   void learn(std::span<const FilterSpec> filters);
   /// Write the attribute, merged with its existing content; does nothing if no filter is new.
   /// @param file  HDF5's id of the open file.  @error internal  HDF5 refuses.
-  Status say(std::int64_t file);
+  Status write(std::int64_t file);
 
  private:
   std::vector<std::string> names_;  // Unique, in order of arrival.
-  std::size_t n_said_ = 0;
+  std::size_t n_written_ = 0;
 };
 
 }  // namespace tailrace

@@ -374,7 +374,7 @@ Status Recovery::look_at_partial(bool file_there) {
     TAILRACE_TRY(look_at_journal(partial_));
     if (!journal_pending_) TAILRACE_TRY(look_at_file(partial_));
     if (report_.state == FileState::damaged || journal_pending_) return Status();
-    if (tells_progress(partial_)) {
+    if (records_progress(partial_)) {
       found("A concatenation died before it had written all of " + in_quotes(partial_) +
             "; run it again with --resume to continue.");
       return Status();
@@ -403,7 +403,7 @@ Status Recovery::look_at_partial(bool file_there) {
 
 }  // namespace
 
-bool tells_progress(const std::string& path) {
+bool records_progress(const std::string& path) {
   const Hdf5Scope scope;
   const OpenFile file(path, false);
   if (!file.opened().ok()) return false;

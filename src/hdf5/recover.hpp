@@ -35,7 +35,7 @@ struct RecoverReport {
 inline constexpr const char* kConcatProgressAttribute = "tailrace_concat_datasets";
 
 /// True if a file is the unfinished output of a concatenation, which --resume can continue.
-bool tells_progress(const std::string& path);
+bool records_progress(const std::string& path);
 
 /// A text about the progress of a file whose job died: the number of entries of each dataset with
 /// an unlimited first dimension, and the last entry that all of these have. If no such dataset

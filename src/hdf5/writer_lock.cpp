@@ -62,19 +62,19 @@ struct Holder {
   static Holder read(int fd) {
     std::array<char, 512> text{};
     const ssize_t n = ::pread(fd, text.data(), text.size() - 1, 0);
-    std::istringstream words(n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : "");
+    std::istringstream stream(n > 0 ? std::string(text.data(), static_cast<std::size_t>(n)) : "");
     std::string word;
     Holder holder;
-    while (words >> word) {
-      if (word == "host") words >> holder.host;
-      if (word == "process") words >> holder.pid;
-      if (word == "since") words >> holder.since;
-      if (word == "start") words >> holder.start;
+    while (stream >> word) {
+      if (word == "host") stream >> holder.host;
+      if (word == "process") stream >> holder.pid;
+      if (word == "since") stream >> holder.since;
+      if (word == "start") stream >> holder.start;
     }
     // The file is untrusted: a pid becomes a path, and all of it appears in messages.
-    return holder.is_told() ? holder : Holder();
+    return holder.is_valid() ? holder : Holder();
   }
-  bool is_told() const {
+  bool is_valid() const {
     const auto are_digits = [](const std::string& text) {
       return text.find_first_not_of("0123456789") == std::string::npos;
     };
@@ -135,13 +135,13 @@ bool nodes_hold(const std::string& path) {
 
 enum class Holding : std::uint8_t {
   none,    ///< The job is dead.
-  lives,   ///< The job is alive, as its lock shows.
+  alive,   ///< The job is alive, as its lock shows.
   unknown  ///< The job ran elsewhere, and its locks are not visible here.
 };
 
 /// State of the holder that a lock file names. `lock` is the result of an attempt to lock the file.
 Holding holding(int fd, Lock lock, const Holder& holder, const std::string& path) {
-  if (lock == Lock::held) return Holding::lives;
+  if (lock == Lock::held) return Holding::alive;
   if (holder.is_gone()) return Holding::none;
   const auto would_be_seen = [&] {
     return holder.host == host_name() || mount_kind_of(fd) != MountKind::other ||
@@ -152,7 +152,7 @@ Holding holding(int fd, Lock lock, const Holder& holder, const std::string& path
 
 /// Describes the holder, with advice if its state is unknown.
 std::string sentence(const Holder& holder, Holding held, const std::string& path) {
-  return held == Holding::lives
+  return held == Holding::alive
              ? holder.sentence()
              : holder.sentence() + " (if that job is dead, remove \"" + lock_path_of(path) + "\")";
 }

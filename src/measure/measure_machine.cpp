@@ -248,16 +248,16 @@ MachineProfile measured_and_kept_core_profile() {
   std::error_code failed;
   std::filesystem::create_directories(path.parent_path(), failed);
   // Write to a temporary file, so that a concurrent writer never leaves a mixed one.
-  std::filesystem::path beside = path;
-  beside += "." + std::to_string(::getpid());
+  std::filesystem::path temporary = path;
+  temporary += "." + std::to_string(::getpid());
   {
-    std::ofstream stream(beside, std::ios::binary);
+    std::ofstream stream(temporary, std::ios::binary);
     stream << profile_text(profile);
     stream.close();
     if (!stream) failed = std::make_error_code(std::errc::io_error);
   }
-  if (!failed) std::filesystem::rename(beside, path, failed);
-  if (failed) std::filesystem::remove(beside, failed);
+  if (!failed) std::filesystem::rename(temporary, path, failed);
+  if (failed) std::filesystem::remove(temporary, failed);
   return profile;
 }
 

@@ -292,7 +292,7 @@ double overlapped_dump_s(double encoded_bytes, double encode_s, double n_chunks_
 double longest_step_s(double fastest_s, const DumpSetting& setting, Objective objective) {
   if (objective == Objective::size) return std::numeric_limits<double>::infinity();
   const double slack = objective == Objective::speed ? kSpeedSlack : kBalancedSlack;
-  return fastest_s + slack * (fastest_s + setting.beside_s);
+  return fastest_s + slack * (fastest_s + setting.other_s);
 }
 
 CodecChoice choose_codecs(std::span<const FieldForecast> fields, const DumpSetting& setting,

@@ -51,7 +51,7 @@ struct DumpSetting {
   std::uint64_t n_threads = 1;  ///< Encode threads of each rank.
   BandwidthModel write;
   double sync_latency_s = 0;
-  double beside_s = 0;  ///< Fixed time of the call in addition to the step: reading its input.
+  double other_s = 0;  ///< Fixed time of the call in addition to the step: reading its input.
 };
 
 /// Time of the encode lane: thread seconds divided among the threads that have a chunk. Seconds.
@@ -72,7 +72,7 @@ struct CodecChoice {
   double encoded_bytes = 0;
 };
 
-/// Longest acceptable time of a step. The call (the step plus beside_s) may take longer than one
+/// Longest acceptable time of a step. The call (the step plus other_s) may take longer than one
 /// with a step of `fastest_s` by a fixed fraction. Such a fraction is hardly noticeable, while
 /// every reader and copy benefits from a smaller file. speed: 3 %; balanced: 10 %; size: no limit.
 /// Seconds.

@@ -155,7 +155,7 @@ class Naming {
       if (changed_[v]) scales.renew(v);
     }
     OpenDatasets open;
-    TAILRACE_TRY(scales.settle(model_, std::vector<bool>(changed_.size(), true), open));
+    TAILRACE_TRY(scales.attach_scales(model_, std::vector<bool>(changed_.size(), true), open));
     TAILRACE_TRY(flatten_attributes());
     return std::move(lines_);
   }

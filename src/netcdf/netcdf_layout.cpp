@@ -1,6 +1,6 @@
 // Lays a model out in HDF5 as the netCDF-4 library does.
 //
-//   create / open -> (change | create_variable)* -> settle -> Hdf5File::commit -> ...
+//   create / open -> (change | create_variable)* -> prepare_commit -> Hdf5File::commit -> ...
 //
 // Every variable's dataset lies at the path where the library expects it, with the library's types,
 // fill values and attributes; netcdf_scales.cpp handles dimension scales. After a failure, the
@@ -103,7 +103,7 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   std::string dataset_path(std::size_t variable) const override {
     return model_.variables[variable].dataset_path;
   }
-  Status settle() override;
+  Status prepare_commit() override;
   const NetcdfModel& model() const override { return model_; }
 
  private:
@@ -121,12 +121,13 @@ class LayoutOnHdf5 final : public NetcdfLayout {
   NetcdfScales scales_;
   NetcdfModel model_;
   std::vector<bool> has_dataset_;  ///< Per variable.
-  /// Cleared by settle(): opening a dataset costs HDF5 more than most operations on it.
+  /// Cleared by prepare_commit(): opening a dataset costs HDF5 more than most operations on it.
   OpenDatasets open_;
   bool begun_ = false;  ///< Set by the first change(), or if the file was opened.
   bool may_lag_ =
       false;  ///< Datasets may be shorter than their dimensions, as netCDF-C leaves them.
-  std::set<std::size_t> reordered_;  ///< Groups that received datasets since the last settle().
+  /// Groups that received datasets since the last prepare_commit().
+  std::set<std::size_t> reordered_;
 };
 
 /// Prepare a new file at its first change, which determines the number of links in the root group.
@@ -400,11 +401,11 @@ Result<std::int64_t> LayoutOnHdf5::open_dataset(std::size_t variable) {
   return dataset;
 }
 
-Status LayoutOnHdf5::settle() {
+Status LayoutOnHdf5::prepare_commit() {
   const Hdf5Scope scope;
-  const Status settled = scales_.settle(model_, has_dataset_, open_);
+  const Status attached = scales_.attach_scales(model_, has_dataset_, open_);
   open_.clear();
-  TAILRACE_TRY(settled);
+  TAILRACE_TRY(attached);
   std::map<std::size_t, std::vector<std::string>> names;  // Dataset names by group.
   for (std::size_t v = 0; !reordered_.empty() && v < has_dataset_.size(); ++v) {
     const ModelVariable& variable = model_.variables[v];

@@ -160,12 +160,12 @@ class NetcdfLayout {
   virtual Status create_variable(std::size_t variable, const ModelStorage& storage) = 0;
   virtual bool has_dataset(std::size_t variable) const = 0;
   /// Open a variable's dataset. The layout owns the id, which stays open at least until the next
-  /// call of create_variable(), open_dataset() or settle(). @error internal
+  /// call of create_variable(), open_dataset() or prepare_commit(). @error internal
   virtual Result<std::int64_t> open_dataset(std::size_t variable) = 0;
   /// Path of a variable's dataset, even before the dataset exists.
   virtual std::string dataset_path(std::size_t variable) const = 0;
   /// Order links and attach scales; all variables must have datasets. Call before each commit.
-  virtual Status settle() = 0;
+  virtual Status prepare_commit() = 0;
   virtual const NetcdfModel& model() const = 0;
 };
 

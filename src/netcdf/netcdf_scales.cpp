@@ -215,8 +215,8 @@ Status NetcdfScales::write_coordinates(const NetcdfModel& model, std::size_t v, 
       .within("variable \"" + variable.dataset_path + "\"");
 }
 
-Status NetcdfScales::settle(const NetcdfModel& model, const std::vector<bool>& has_dataset,
-                            OpenDatasets& open) {
+Status NetcdfScales::attach_scales(const NetcdfModel& model, const std::vector<bool>& has_dataset,
+                                   OpenDatasets& open) {
   const auto coordinates = coordinate_variables(model, has_dataset);
   for (std::size_t d = 0; d < scales_.size(); ++d) {
     if (model.dimensions[d].anonymous) continue;

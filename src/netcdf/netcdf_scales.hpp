@@ -4,13 +4,13 @@
 // or else a placeholder without values. A dimension can change between the two while a model is
 // laid out: a coordinate variable is defined after its dimension, or renamed. So a dimension is
 // *released* before such a change (nothing is attached to it, no dataset represents it), and
-// *settled* before a commit.
+// *attached* before a commit.
 //
 // Invariants (netcdf_layout_test.cpp cites the numbers):
 //  1. The attachments in the file equal attached_, except for datasets outside the model.
 //  2. A released dimension has no dataset, and no dataset is its scale.
-//  3. After settle() every dimension except anonymous ones has a scale. Every variable that has a
-//     dataset and is not a scale is attached to the scales of its dimensions.
+//  3. After attach_scales() every dimension except anonymous ones has a scale. Every variable that
+//     has a dataset and is not a scale is attached to the scales of its dimensions.
 
 #pragma once
 
@@ -71,15 +71,16 @@ class NetcdfScales {
   /// Detach all datasets from a dimension's scale, and make it an ordinary dataset; a placeholder
   /// is deleted. `model` and its dataset paths describe the current file.
   Status release(const NetcdfModel& model, std::size_t dimension);
-  /// Register a variable's new dataset, which settle() will attach.
+  /// Register a variable's new dataset, which attach_scales() will attach.
   void add(std::size_t variable) { new_[variable] = true; }
-  /// Let settle() attach a variable of the opened file again, to other dimensions.
+  /// Let attach_scales() attach a variable of the opened file again, to other dimensions.
   void renew(std::size_t variable) {
     std::fill(attached_[variable].begin(), attached_[variable].end(), false);
     add(variable);
   }
   /// Establish invariant 3. `has_dataset` is per variable.
-  Status settle(const NetcdfModel& model, const std::vector<bool>& has_dataset, OpenDatasets& open);
+  Status attach_scales(const NetcdfModel& model, const std::vector<bool>& has_dataset,
+                       OpenDatasets& open);
 
  private:
   struct Scale {
@@ -98,7 +99,7 @@ class NetcdfScales {
   hid_t file_;
   std::vector<Scale> scales_;                ///< Per dimension.
   std::vector<std::vector<bool>> attached_;  ///< Per variable and dimension of it.
-  std::vector<bool> new_;                    ///< Per variable: created here, not yet settled.
+  std::vector<bool> new_;                    ///< Per variable: created here, not yet attached.
   bool ids_written_ = true;
   int next_id_ = 0;
 };

@@ -27,7 +27,7 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
   settings.shares_chunks = options.shares_chunks;
   settings.old_forms = options.compatibility != Compatibility::v110;
   settings.steps_in_new_forms = options.compatibility == Compatibility::automatic;
-  settings.says_readers_need = options.notes != Notes::off && !options.copies_filters;
+  settings.lists_readers_need = options.notes != Notes::off && !options.copies_filters;
   settings.creation_list_id = options.hdf5_creation_list;
   settings.access_list_id = options.hdf5_access_list;
   return settings;
@@ -60,8 +60,8 @@ Status Output::claim(Comm& comm, const std::string& path) {
   comm.broadcast(resolved, 0);
   path_.assign(reinterpret_cast<const char*>(resolved.data()), resolved.size());
   // Rank 1 joins too: it may outlive rank 0 on the same node.
-  const bool stands_for_node = comm.leads_node() || comm.rank() == 1;
-  if (!comm.place().empty() && !comm.is_root() && stands_for_node) {
+  const bool represents_node = comm.leads_node() || comm.rank() == 1;
+  if (!comm.place().empty() && !comm.is_root() && represents_node) {
     nodes_lock_.join(path_);
   }
   // The previous job may have ended a moment ago on other nodes. Readers of the file wait for an
@@ -292,21 +292,21 @@ bool Output::keep_older_file() {
 }
 
 Status Output::start_commit_at_root(
-    const Publish& publish, bool beside,
+    const Publish& publish, bool concurrently,
     const std::function<Status(const std::function<Status()>& write)>& around) {
   using Taken = Result<std::shared_ptr<PendingCommit>>;
-  const auto told = std::make_shared<std::promise<bool>>();
-  metadata_taken_ = told->get_future().share();
-  const auto take = [this, publish, told]() -> Taken {
+  const auto reported = std::make_shared<std::promise<bool>>();
+  metadata_taken_ = reported->get_future().share();
+  const auto take = [this, publish, reported]() -> Taken {
     // The destructor reports in any case, since a rank may be waiting.
-    struct Telling {
-      std::promise<bool>& told;
+    struct Reporter {
+      std::promise<bool>& reported;
       bool taken = false;
-      ~Telling() { told.set_value(taken); }
-    } telling{*told};
+      ~Reporter() { reported.set_value(taken); }
+    } reporter{*reported};
     const Status published = publish(*file_);
     Taken taken = published.ok() ? file_->prepare_commit() : published;
-    telling.taken = taken.ok();
+    reporter.taken = taken.ok();
     return taken;
   };
   const auto write = [this, around, first = !in_place_](const Taken& taken) {
@@ -318,7 +318,7 @@ Status Output::start_commit_at_root(
     });
   };
   std::function<Status()> work = [take, write] { return write(take()); };
-  if (!beside || !Hdf5File::can_be_used_concurrently()) {
+  if (!concurrently || !Hdf5File::can_be_used_concurrently()) {
     const Taken taken = take();
     if (!taken.ok()) return taken.status();
     work = [taken, write] { return write(taken); };

@@ -139,11 +139,11 @@ class Output {
   /// Two-phase form of commit_at_root(): while the program computes, a thread calls `publish`,
   /// prepares the commit in HDF5, and writes the metadata; the writing runs inside `around`.
   /// Allocation is an atomic add, because the file's end is stored on rank 0's node. If the program
-  /// may not use HDF5 concurrently, or `beside` is false, this call does everything but the
+  /// may not use HDF5 concurrently, or `concurrently` is false, this call does everything but the
   /// writing. Rank 0 only; then all ranks call commit_is_pending(). The thread starts with
   /// let_commit_go(), or with the first call that waits for it.
   Status start_commit_at_root(
-      const Publish& publish, bool beside,
+      const Publish& publish, bool concurrently,
       const std::function<Status(const std::function<Status()>& write)>& around);
   /// Start the thread of a pending commit: the caller has no work left that needs the core. Not
   /// collective; any rank.

@@ -76,8 +76,8 @@ DatasetDefinition dataset_definition(const FieldState& field) {
 
 std::string attribute_text(const PendingAttribute& attribute) {
   std::string text = "attribute \"" + attribute.name + "\" of \"" + attribute.object_path + "\":";
-  if (const auto* words = std::get_if<std::string>(&attribute.value.value)) {
-    return text + " \"" + *words + "\"\n";
+  if (const auto* value = std::get_if<std::string>(&attribute.value.value)) {
+    return text + " \"" + *value + "\"\n";
   }
   std::visit(
       [&](const auto& values) {
@@ -221,7 +221,7 @@ NamedAttribute max_error_attribute(double max_error) {
 namespace {
 
 /// True if the file's attribute states the note for all datasets, or if it is the default.
-bool goes_without_saying(const EncodingNote& note) {
+bool is_implied(const EncodingNote& note) {
   const auto* const text = std::get_if<std::string>(&note.value);
   return note.name == kVersionAttribute ||
          (note.name == kCodecVersionAttribute && text != nullptr && *text == kBuiltInCodecVersion);
@@ -233,18 +233,18 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
                                        const ResolvedField& resolved, double max_error,
                                        Notes notes) {
   std::vector<NamedAttribute> attributes;
-  const bool silent = !definition.words_of_source && definition.options.earlier_loss.empty() &&
+  const bool silent = !definition.keeps_source_notes && definition.options.earlier_loss.empty() &&
                       !resolved.codec->lossy();
   if (notes == Notes::off || (notes == Notes::one && silent)) return attributes;
   const std::vector<EncodingNote> all =
-      definition.words_of_source
+      definition.keeps_source_notes
           ? encoding_notes_of_codec(*resolved.codec)
           : encoding_notes(*resolved.codec, definition.options.bound, resolved.absolute_bound,
                            guards_of(definition, resolved),
                            resolved.verify ? std::optional(max_error) : std::nullopt,
                            definition.options.earlier_loss);
   for (const EncodingNote& note : all) {
-    if (notes == Notes::one && goes_without_saying(note)) continue;
+    if (notes == Notes::one && is_implied(note)) continue;
     const auto* text = std::get_if<std::string>(&note.value);
     attributes.push_back({note.name, text != nullptr ? text_value(*text)
                                                      : number_value(std::get<double>(note.value))});
@@ -255,14 +255,14 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
   return attributes;
 }
 
-Notes NotesOfFile::settle(Hdf5File& file, Notes asked, bool opened) {
-  if (asked != Notes::one) return asked;
+Notes NotesOfFile::choose(Hdf5File& file, Notes requested, bool opened) {
+  if (requested != Notes::one) return requested;
   of_others_ = of_others_ || (opened && !file.has_attribute("/", kFileNoteAttribute));
   return of_others_ ? Notes::all : Notes::one;
 }
 
-Status NotesOfFile::tell(Hdf5File& file, Notes settled) const {
-  if (settled != Notes::one || file.has_attribute("/", kFileNoteAttribute)) return Status();
+Status NotesOfFile::write_file_note(Hdf5File& file, Notes chosen) const {
+  if (chosen != Notes::one || file.has_attribute("/", kFileNoteAttribute)) return Status();
   std::string text = R"({"lossless": "datasets without tailrace_codec", "version": ")";
   return file.set_attribute("/", kFileNoteAttribute,
                             text_value(text.append(version_text).append("\"}")));

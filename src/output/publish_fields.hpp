@@ -76,16 +76,17 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
                                        const ResolvedField& resolved, double max_error,
                                        Notes notes);
 
-/// Choice of the attributes of new datasets, from the option attributes= (`asked`). Under `one` a
-/// new file gets one attribute that describes all its datasets. A file that was opened without this
-/// attribute has datasets that it would misdescribe: there new datasets get `all`. Rank 0 only.
+/// Choice of the attributes of new datasets, from the option attributes= (`requested`). Under `one`
+/// a new file gets one attribute that describes all its datasets. A file that was opened without
+/// this attribute has datasets that it would misdescribe: there new datasets get `all`. Rank 0
+/// only.
 class NotesOfFile {
  public:
   /// Choose before the first datasets of `file` are made, and again for later ones.
   /// @param opened  the file existed before.
-  Notes settle(Hdf5File& file, Notes asked, bool opened);
+  Notes choose(Hdf5File& file, Notes requested, bool opened);
   /// Set the attribute of the file, unless it has one. @error internal
-  Status tell(Hdf5File& file, Notes settled) const;
+  Status write_file_note(Hdf5File& file, Notes chosen) const;
 
  private:
   bool of_others_ = false;

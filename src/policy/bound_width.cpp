@@ -67,8 +67,8 @@ std::string extreme_text(const BoundSubject& subject, const BoundVerdict& verdic
          text(verdict.rest_least) + " and " + text(verdict.rest_greatest);
 }
 
-std::string in_words(std::string_view pattern, const BoundSubject& subject,
-                     const BoundVerdict& verdict) {
+std::string filled_in(std::string_view pattern, const BoundSubject& subject,
+                      const BoundVerdict& verdict) {
   std::string text(pattern);
   const auto put = [&](std::string_view name, const std::string& value) {
     for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size()) {
@@ -103,8 +103,8 @@ BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const V
 std::string refusal_text(const BoundSubject& subject, const BoundVerdict& verdict) {
   return subject.name + ": " + extreme_text(subject, verdict) +
          "; this is an undeclared fill value: declare it (" +
-         in_words(subject.words.declare, subject, verdict) + ") or allow the bound (" +
-         in_words(subject.words.allow, subject, verdict) + ")";
+         filled_in(subject.syntax.declare, subject, verdict) + ") or allow the bound (" +
+         filled_in(subject.syntax.allow, subject, verdict) + ")";
 }
 
 std::string remark_text(const BoundSubject& subject, const BoundVerdict& verdict) {
@@ -114,7 +114,7 @@ std::string remark_text(const BoundSubject& subject, const BoundVerdict& verdict
     case BoundWidth::fill:
       return subject.name + ": " + extreme_text(subject, verdict) +
              "; if it is a fill value, declare it (" +
-             in_words(subject.words.declare, subject, verdict) +
+             filled_in(subject.syntax.declare, subject, verdict) +
              "), otherwise give bound=abs= in the unit of the field";
     case BoundWidth::broad: break;
   }

@@ -70,7 +70,7 @@ struct BoundVerdict {
 BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const ValueFacts& facts);
 
 /// Syntax of a door's options in refusal texts. VALUE and PATH are placeholders for the field's.
-struct DoorWords {
+struct OptionSyntax {
   std::string_view declare = "fill=VALUE";
   std::string_view allow = "allow-wide-bound=on";
 };
@@ -82,7 +82,7 @@ struct BoundSubject {
   DType dtype = DType::f32;
   ErrorBound bound;
   double absolute_bound = 0;
-  DoorWords words = {};
+  OptionSyntax syntax = {};
 };
 /// Explain for an error why a field is refused, and what to do.
 std::string refusal_text(const BoundSubject& subject, const BoundVerdict& verdict);

@@ -99,7 +99,7 @@ std::string value_of(const ValueRule& rule, const FileOptions* file, const Field
 
 Status check_rules(const FileOptions* file, const FieldOptions& field, Door door) {
   for (const ValueRule& rule : rules) {
-    if ((rule.doors & bit_of(door)) != 0 || !rule.asked(file, field)) continue;
+    if ((rule.doors & bit_of(door)) != 0 || !rule.selected(file, field)) continue;
     return Status(Code::unsupported, "option " + value_of(rule, file, field) + ": not served by " +
                                          std::string(door_text(door)) + ", since " +
                                          std::string(rule.why) +

@@ -21,7 +21,7 @@ namespace tailrace {
 struct ValueRule {
   std::string_view example;  ///< "layout=front": options that select the value.
   /// True if the options select the value. `file` is null if the options are a dataset's own.
-  bool (*asked)(const FileOptions* file, const FieldOptions& field);
+  bool (*selected)(const FileOptions* file, const FieldOptions& field);
   unsigned doors = 0;    ///< Doors that serve the value, as bits of Door.
   std::string_view why;  ///< Reason of the other doors: "needs all values of a field at once".
 };

@@ -342,7 +342,7 @@ class Scene {
 
  private:
   using Verdict = std::optional<RoleVerdict>;
-  static RoleVerdict said(Role role, std::string because) {
+  static RoleVerdict verdict_of(Role role, std::string because) {
     RoleVerdict verdict;
     verdict.role = role;
     verdict.because = std::move(because);
@@ -405,25 +405,25 @@ class Scene {
   /// others.
   void read_group_names(const StatedObject& group) {
     const std::string frame = text_of(&group, "_index");  // AnnData: the column of row names.
-    if (!frame.empty()) note(group.path, frame, said(Role::id, "AnnData _index"), false);
+    if (!frame.empty()) note(group.path, frame, verdict_of(Role::id, "AnnData _index"), false);
     if (const StatedAttribute* const named = find_attribute(&group, "coordinates")) {  // xarray
       for (const std::string& name : names_in(*named)) {
-        note(group.path, name, said(Role::coordinate, "CF coordinates"), false);
+        note(group.path, name, verdict_of(Role::coordinate, "CF coordinates"), false);
       }
     }
     if (text_of(&group, "NX_class") != "NXdata") return;
     for (const StatedAttribute& attribute : group.attributes) {
       if (attribute.name == "signal" || attribute.name == "auxiliary_signals") {
         for (const std::string& name : names_in(attribute)) {
-          note(group.path, name, said(Role::value, "NXdata signal"), false);
+          note(group.path, name, verdict_of(Role::value, "NXdata signal"), false);
         }
       } else if (attribute.name == "axes") {
         for (const std::string& name : names_in(attribute, true)) {
-          note(group.path, name, said(Role::coordinate, "NXdata axes"), false);
+          note(group.path, name, verdict_of(Role::coordinate, "NXdata axes"), false);
         }
       } else if (attribute.name.ends_with("_indices")) {
         const std::string name = attribute.name.substr(0, attribute.name.size() - 8);
-        note(group.path, name, said(Role::coordinate, "NXdata axes"), false);
+        note(group.path, name, verdict_of(Role::coordinate, "NXdata axes"), false);
       }
     }
   }
@@ -435,7 +435,7 @@ class Scene {
         const StatedObject* const above = group(folder);
         if (text_of(above, "NX_class") != "NXdata") continue;
         for (const std::string& name : names_in(attribute, true)) {
-          note(folder, name, said(Role::coordinate, "NXdata axes"), false);
+          note(folder, name, verdict_of(Role::coordinate, "NXdata axes"), false);
         }
       }
       if (attribute.name == "formula_terms") {
@@ -444,7 +444,7 @@ class Scene {
       for (const NamingRule& rule : kNamingRules) {
         if (!glob_matches(rule.glob, attribute.name)) continue;
         for (const std::string& name : names_in(attribute)) {
-          note(folder, name, said(rule.role, "CF " + attribute.name));
+          note(folder, name, verdict_of(rule.role, "CF " + attribute.name));
         }
       }
     }
@@ -456,16 +456,18 @@ class Scene {
     const std::string path = folder == "/" ? "/" + name : std::string(folder) + "/" + name;
     const auto found = datasets_.find(path);
     if (found == datasets_.end() || facts_.datasets[found->second].shape.size() > 2) return;
-    note(folder, name, said(Role::coordinate, "CF formula_terms"));
+    note(folder, name, verdict_of(Role::coordinate, "CF formula_terms"));
   }
 
   RoleVerdict role_of(std::size_t d, const StatedObject& dataset) const {
-    if (dataset.coordinate) return said(Role::coordinate, "dimension scale or CF coordinates");
+    if (dataset.coordinate) {
+      return verdict_of(Role::coordinate, "dimension scale or CF coordinates");
+    }
     if (verdicts_[d]) return *verdicts_[d];
     if (Verdict found = by_tree(dataset)) return *found;
     for (const ActiveRule& rule : active_) {
       if (glob_matches(rule.glob, dataset.path))
-        return said(rule.role, std::string(rule.community));
+        return verdict_of(rule.role, std::string(rule.community));
     }
     if (Verdict found = by_attributes(dataset)) return *found;
     if (Verdict found = by_name(dataset)) return *found;
@@ -479,23 +481,25 @@ class Scene {
          folder = folder_of(folder)) {
       const std::string label = text_of(group(folder), "label");
       const auto rule = std::ranges::find(kCgnsLabels, label, &LabelRule::label);
-      if (rule != std::end(kCgnsLabels)) return said(rule->role, "CGNS " + label);
+      if (rule != std::end(kCgnsLabels)) return verdict_of(rule->role, "CGNS " + label);
     }
     const StatedObject* const above = group(folder_of(dataset.path));
     const std::string nexus = text_of(above, "NX_class");
     std::string encoding = text_of(above, "encoding-type");
     if (encoding.empty()) encoding = text_of(above, "h5sparse_format");
     for (const ClassRule& rule : kNexusRules) {
-      if (rule.of_class == nexus && glob_matches(rule.glob, name)) return said(rule.role, nexus);
+      if (rule.of_class == nexus && glob_matches(rule.glob, name)) {
+        return verdict_of(rule.role, nexus);
+      }
     }
     for (const ClassRule& rule : kEncodingRules) {
       if (rule.of_class == encoding && glob_matches(rule.glob, name)) {
-        return said(rule.role, "AnnData " + encoding);
+        return verdict_of(rule.role, "AnnData " + encoding);
       }
     }
     const std::string type = text_of(&dataset, "neurodata_type");
     const auto rule = std::ranges::find(kHdmfTypes, type, &LabelRule::label);
-    if (rule != std::end(kHdmfTypes)) return said(rule->role, "HDMF " + type);
+    if (rule != std::end(kHdmfTypes)) return verdict_of(rule->role, "HDMF " + type);
     return std::nullopt;
   }
 
@@ -503,33 +507,33 @@ class Scene {
   static Verdict by_attributes(const StatedObject& dataset) {
     const std::size_t rank = dataset.shape.size();
     const std::string units = lower(text_of(&dataset, "units"));
-    if (is_degrees(units)) return said(Role::coordinate, "CF units");
-    if (units.find(" since ") != std::string::npos) return said(Role::time, "CF units");
+    if (is_degrees(units)) return verdict_of(Role::coordinate, "CF units");
+    if (units.find(" since ") != std::string::npos) return verdict_of(Role::time, "CF units");
     const std::string axis = text_of(&dataset, "axis");
-    if (axis == "T") return said(Role::time, "CF axis");
-    if (axis.size() == 1 && is_axis(lower(axis))) return said(Role::coordinate, "CF axis");
+    if (axis == "T") return verdict_of(Role::time, "CF axis");
+    if (axis.size() == 1 && is_axis(lower(axis))) return verdict_of(Role::coordinate, "CF axis");
     const auto has = [&](std::string_view name) {
       const StatedAttribute* const found = find_attribute(&dataset, name);
       return found != nullptr && !(found->texts.empty() && found->numbers.empty());
     };
-    const auto says = [&](std::string_view name) { return !text_of(&dataset, name).empty(); };
+    const auto has_text = [&](std::string_view name) { return !text_of(&dataset, name).empty(); };
     if (const std::string type = text_of(&dataset, "_CoordinateAxisType"); !type.empty()) {
-      return said(is_word_of(kUnidataTimeTypes, type) ? Role::time : Role::coordinate,
-                  "_CoordinateAxisType");
+      return verdict_of(is_word_of(kUnidataTimeTypes, type) ? Role::time : Role::coordinate,
+                        "_CoordinateAxisType");
     }
-    if (says("bounds") || says("climatology") || says("formula_terms")) {
-      return said(Role::coordinate, "CF bounds or formula_terms");
+    if (has_text("bounds") || has_text("climatology") || has_text("formula_terms")) {
+      return verdict_of(Role::coordinate, "CF bounds or formula_terms");
     }
-    if (says("cf_role")) return said(Role::id, "CF cf_role");
-    if (says("compress")) return said(Role::index, "CF compress");
-    if (says("sample_dimension")) return said(Role::count, "CF sample_dimension");
-    if (says("instance_dimension")) return said(Role::index, "CF instance_dimension");
-    if (has("flag_values") || has("flag_masks")) return said(Role::mask, "CF flags");
-    if (rank == 1 && says("positive")) return said(Role::coordinate, "CF positive");
-    if (has("signal")) return said(Role::value, "NeXus signal");
+    if (has_text("cf_role")) return verdict_of(Role::id, "CF cf_role");
+    if (has_text("compress")) return verdict_of(Role::index, "CF compress");
+    if (has_text("sample_dimension")) return verdict_of(Role::count, "CF sample_dimension");
+    if (has_text("instance_dimension")) return verdict_of(Role::index, "CF instance_dimension");
+    if (has("flag_values") || has("flag_masks")) return verdict_of(Role::mask, "CF flags");
+    if (rank == 1 && has_text("positive")) return verdict_of(Role::coordinate, "CF positive");
+    if (has("signal")) return verdict_of(Role::value, "NeXus signal");
     const StatedAttribute* const nexus_axis = find_attribute(&dataset, "axis");
     if (nexus_axis != nullptr && !nexus_axis->numbers.empty()) {
-      return said(Role::coordinate, "NeXus axis");
+      return verdict_of(Role::coordinate, "NeXus axis");
     }
     return by_standard_name(text_of(&dataset, "standard_name"), rank);
   }
@@ -537,20 +541,22 @@ class Scene {
   static Verdict by_standard_name(const std::string& standard, std::size_t rank) {
     if (standard.empty()) return std::nullopt;
     constexpr const char* because = "CF standard_name";
-    if (is_word_of(kStandardTimes, standard)) return said(Role::time, because);
+    if (is_word_of(kStandardTimes, standard)) return verdict_of(Role::time, because);
     if (is_word_of(kStandardCoordinates, standard) || standard.starts_with("projection_") ||
         standard.ends_with("_latitude") || standard.ends_with("_longitude") ||
         standard.ends_with("_coordinate")) {
-      return said(Role::coordinate, because);
+      return verdict_of(Role::coordinate, because);
     }
-    if (standard == "cell_area" || standard == "ocean_volume") return said(Role::weight, because);
+    if (standard == "cell_area" || standard == "ocean_volume") {
+      return verdict_of(Role::weight, because);
+    }
     if (standard.ends_with("_binary_mask") || standard.ends_with("_flag")) {
-      return said(Role::mask, because);
+      return verdict_of(Role::mask, because);
     }
-    if (standard == "number_of_observations") return said(Role::count, because);
+    if (standard == "number_of_observations") return verdict_of(Role::count, because);
     // The unit is another quantity, whatever the array's name; an array of one dimension may be an
     // axis.
-    if (rank > 1) return said(Role::value, because);
+    if (rank > 1) return verdict_of(Role::value, because);
     return std::nullopt;
   }
 
@@ -587,10 +593,12 @@ class Scene {
                                 : std::ranges::any_of(own, [&](const std::string& word) {
                                     return is_word_of(rule.words, word);
                                   });
-      if (applies) return said(rule.role, "name");
+      if (applies) return verdict_of(rule.role, "name");
     }
-    if (has_counterpart(dataset, own)) return said(Role::coordinate, "name");
-    if (is_word_of(kGeometryGroups, lower(name_of(folder)))) return said(Role::geometry, "group");
+    if (has_counterpart(dataset, own)) return verdict_of(Role::coordinate, "name");
+    if (is_word_of(kGeometryGroups, lower(name_of(folder)))) {
+      return verdict_of(Role::geometry, "group");
+    }
     return std::nullopt;
   }
 
@@ -599,8 +607,10 @@ class Scene {
   Verdict by_axis_letter(const StatedObject& dataset, const std::vector<std::string>& own) const {
     if (own.size() != 1 || !is_axis(own[0])) return std::nullopt;
     const std::string_view folder = folder_of(dataset.path);
-    if (folder != "/" && is_vector(name_of(folder))) return said(Role::value, "vector's component");
-    if (dataset.shape.size() <= 1) return said(Role::geometry, "name");
+    if (folder != "/" && is_vector(name_of(folder))) {
+      return verdict_of(Role::value, "vector's component");
+    }
+    if (dataset.shape.size() <= 1) return verdict_of(Role::geometry, "name");
     // More than one dimension: a mesh has as many coordinates of one shape.
     const auto& others = siblings_.at(std::string(folder));
     const std::ptrdiff_t n_alike = std::ranges::count_if(others, [&](std::size_t d) {
@@ -608,8 +618,8 @@ class Scene {
       const std::vector<std::string> name = words(other);
       return name.size() == 1 && is_axis(name[0]) && other.shape == dataset.shape;
     });
-    if (n_alike > 1) return said(Role::geometry, "name");
-    return said(Role::value, "name without a mesh's other coordinates");
+    if (n_alike > 1) return verdict_of(Role::geometry, "name");
+    return verdict_of(Role::value, "name without a mesh's other coordinates");
   }
 
   static bool is_vector(std::string_view group_name) {

@@ -71,7 +71,7 @@ class Hdf5Input final : public InputFile {
                                                  std::uint64_t user_block_bytes,
                                                  const ReadOptions& options) {
     TAILRACE_TAKE(auto file, StoredFile::open(path, other_files_of(options)));
-    TAILRACE_TAKE(DatasetList list, file->list(Asked::fields, options.skip_unreadable));
+    TAILRACE_TAKE(DatasetList list, file->list(CatalogDetail::fields, options.skip_unreadable));
     TAILRACE_TAKE(const BytesBehindEnd behind, bytes_behind_end(file->bytes(), user_block_bytes));
     std::vector<OtherDataset> others;
     for (const StoredDataset& dataset : list.datasets) {

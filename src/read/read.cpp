@@ -49,7 +49,7 @@ Status Reader::list() {
   if (comm_->is_root()) {
     listed = open_file();
     if (listed.ok()) {
-      const Result<DatasetList> list = file_->list(Asked::storage);
+      const Result<DatasetList> list = file_->list(CatalogDetail::storage);
       listed = list.status();
       if (listed.ok()) packed = pack_dataset_list(*list);
       // Datasets can be read without a model; callers that need it check its status.
@@ -147,8 +147,8 @@ Status Reader::read_all(std::span<const ReadRequest> requests) {
   if (mine.ok()) mine = wanted.status();
   SharedRead together(*comm_, chunks_->all_prepared(), requests,
                       wanted.ok() ? std::move(*wanted) : WantedChunks());
-  const Status settled = comm_->n_ranks() > 1 ? together.settle() : Status();
-  if (mine.ok()) mine = settled;
+  const Status assigned = comm_->n_ranks() > 1 ? together.assign_decoders() : Status();
+  if (mine.ok()) mine = assigned;
   for (const ReadRequest& request : requests) {
     if (mine.ok()) mine = read_unshared(request, together);
   }

@@ -10,7 +10,7 @@ SharedRead::SharedRead(Comm& comm, PreparedDatasets& datasets,
                        std::span<const ReadRequest> requests, WantedChunks wanted)
     : comm_(comm), datasets_(datasets), requests_(requests), wanted_(std::move(wanted)) {}
 
-Status SharedRead::settle() {
+Status SharedRead::assign_decoders() {
   ChunkDealing dealing(comm_.n_ranks());
   for (const auto& [number, dataset] : datasets_) {
     if (dataset.chunked()) dealing.add(number, dataset.grid, number);
@@ -21,10 +21,10 @@ Status SharedRead::settle() {
     wishes.add({key, nobody, {}, {{comm_.rank(), part.n_elements(), {part}}}});
   }
   std::size_t turn = 0;
-  Result<std::vector<ChunkRecord>> told = ask_homes(
+  Result<std::vector<ChunkRecord>> answers = ask_homes(
       comm_, std::move(wishes), [&](ChunkRecord& chunk) { return name_decoder(chunk, turn); });
-  if (!told.ok()) return told.status();
-  for (ChunkRecord& chunk : *told) {
+  if (!answers.ok()) return answers.status();
+  for (ChunkRecord& chunk : *answers) {
     const auto meant = [](const ChunkShare& want) { return want.slabs.size() == 1; };
     if (chunk.owner == nobody || !wanted_.contains(chunk.key) ||
         !std::all_of(chunk.shares.begin(), chunk.shares.end(), meant)) {

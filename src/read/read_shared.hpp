@@ -41,7 +41,7 @@ class SharedRead {
 
   /// Determine which chunks are shared, and the rank that decodes each. Collective.
   /// @error internal  as for ask_homes(); on this rank only, which must still call run().
-  Status settle();
+  Status assign_decoders();
 
   /// True if this rank must not read this chunk of its requests on its own.
   bool shared(const ChunkKey& key) const { return shared_.contains(key); }

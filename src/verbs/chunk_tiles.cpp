@@ -78,7 +78,7 @@ struct Cell {
 /// Compute a cell dimension by dimension; `cell_along` returns its index along each. The chunks of
 /// a row of cells are consecutive. The last cell along a dimension may be shorter.
 template <class CellAlong>
-Cell settle_cell(const Shape& n_chunks, const Shape& cell_shape, CellAlong&& cell_along) {
+Cell compute_cell(const Shape& n_chunks, const Shape& cell_shape, CellAlong&& cell_along) {
   const std::size_t n_dims = n_chunks.size();
   Cell cell{Shape(n_dims), Shape(n_dims), 0};
   std::uint64_t column = 1;  // Chunks across the cells chosen so far.
@@ -94,14 +94,14 @@ Cell settle_cell(const Shape& n_chunks, const Shape& cell_shape, CellAlong&& cel
 }
 
 Cell cell_at(std::uint64_t position, const Shape& n_chunks, const Shape& cell_shape) {
-  return settle_cell(n_chunks, cell_shape,
-                     [&](std::size_t d, std::uint64_t per_chunk, std::uint64_t before) {
-                       return (position - before) / (per_chunk * cell_shape[d]);
-                     });
+  return compute_cell(n_chunks, cell_shape,
+                      [&](std::size_t d, std::uint64_t per_chunk, std::uint64_t before) {
+                        return (position - before) / (per_chunk * cell_shape[d]);
+                      });
 }
 
 Cell cell_around(const Shape& chunk, const Shape& n_chunks, const Shape& cell_shape) {
-  return settle_cell(n_chunks, cell_shape, [&](std::size_t d, std::uint64_t, std::uint64_t) {
+  return compute_cell(n_chunks, cell_shape, [&](std::size_t d, std::uint64_t, std::uint64_t) {
     return chunk[d] / cell_shape[d];
   });
 }

@@ -53,11 +53,11 @@ struct ConcatArguments {
 
 /// True if the options request layout=front. That layout is made after the concatenation, since the
 /// engine does not know all chunks before it writes the first one.
-bool wants_front(const ConcatArguments& words);
+bool wants_front(const ConcatArguments& arguments);
 
 /// Convert the options, except the inputs. Not collective: the same on every rank.
 /// @error invalid_argument  an option is invalid or contradicts another; names the option.
-Result<ConcatRequest> concat_request(const ConcatArguments& words);
+Result<ConcatRequest> concat_request(const ConcatArguments& arguments);
 
 /// Everything that the report contains.
 struct ConcatOutcome {
@@ -67,9 +67,9 @@ struct ConcatOutcome {
   ConcatReport report;
 };
 
-/// Find and sort the inputs that `words` names, and concatenate them according to `request`.
+/// Find and sort the inputs that `arguments` names, and concatenate them according to `request`.
 /// Collective. @error as read_inputs, sort_inputs and concatenate.
-Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatArguments& words,
+Result<ConcatOutcome> concat(const VerbRanks& ranks, const ConcatArguments& arguments,
                              ConcatRequest request);
 
 /// docs/concat.md explains the names.

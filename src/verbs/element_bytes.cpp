@@ -72,12 +72,12 @@ Status check_chunk(const StoredDataset& field, const KeyValue& entry) {
 }
 
 /// Apply one entry. @returns why it does not apply; empty: it does
-std::string take_entry(const StoredDataset& field, const KeyValue& entry, BytesRequest& asked) {
+std::string take_entry(const StoredDataset& field, const KeyValue& entry, BytesRequest& request) {
   const auto& [key, value] = entry;
   if (key == "bound" && value != "none") return "values of this type are always stored exactly";
   if (key == "bound") return "";
   if ((key == "codec" && value == plain_codec) || (key == "layout" && value == "contiguous")) {
-    asked.as_stored = true;
+    request.as_stored = true;
     return "";
   }
   if (key == "codec" && value != kExactCodec) {
@@ -89,8 +89,8 @@ std::string take_entry(const StoredDataset& field, const KeyValue& entry, BytesR
   } else if (key != "codec" && !check_codec_setting(key, kExactCodec).ok()) {
     return "only codec=, chunk= and bound=none apply";
   }
-  asked.as_stored = false;
-  asked.options.push_back(entry);
+  request.as_stored = false;
+  request.options.push_back(entry);
   return "";
 }
 
@@ -140,7 +140,7 @@ FieldOptions options_of_bytes(FieldOptions lossless) {
 Result<BytesRequest> request_of_bytes(const StoredDataset& field,
                                       std::span<const FieldPattern> patterns,
                                       std::span<const StoredDataset> numbers) {
-  BytesRequest asked;
+  BytesRequest request;
   for (const FieldPattern& pattern : patterns) {
     if (!glob_matches(pattern.glob, field.path)) continue;
     const bool named = names(pattern, numbers);
@@ -148,25 +148,25 @@ Result<BytesRequest> request_of_bytes(const StoredDataset& field,
     for (const KeyValue& entry : pattern.options) {
       const bool is_setting = check_codec_setting(entry.first, "").ok() && entry.first != "codec";
       if (of_other_codec && is_setting) continue;
-      const std::string why = take_entry(field, entry, asked);
+      const std::string why = take_entry(field, entry, request);
       if (why.empty()) {
-        asked.compressed = asked.compressed || (named && entry.first != "bound");
+        request.compressed = request.compressed || (named && entry.first != "bound");
         continue;
       }
       if (named) return does_not_apply(pattern, entry, field.path, field.type_text, why);
       of_other_codec = of_other_codec || entry.first == "codec";
       if (entry.first == "bound") {
-        asked.bound = true;
-      } else if (asked.unapplied.empty()) {
-        asked.unapplied = entry.first + "=" + entry.second;
+        request.bound = true;
+      } else if (request.unapplied.empty()) {
+        request.unapplied = entry.first + "=" + entry.second;
       }
     }
   }
-  return asked;
+  return request;
 }
 
-Status check_not_asked(const OtherDataset& other, std::span<const FieldPattern> patterns,
-                       std::span<const StoredDataset> numbers, const std::string& why) {
+Status check_not_requested(const OtherDataset& other, std::span<const FieldPattern> patterns,
+                           std::span<const StoredDataset> numbers, const std::string& why) {
   for (const FieldPattern& pattern : patterns) {
     if (!glob_matches(pattern.glob, other.path) || !names(pattern, numbers)) continue;
     for (const KeyValue& entry : pattern.options) {

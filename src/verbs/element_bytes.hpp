@@ -38,8 +38,8 @@ Result<BytesRequest> request_of_bytes(const StoredDataset& field,
 /// that. Pure.
 /// @param why  reason why such datasets are copied; empty: their type or storage
 /// @error invalid_argument  names the dataset and the entry
-Status check_not_asked(const OtherDataset& other, std::span<const FieldPattern> patterns,
-                       std::span<const StoredDataset> numbers, const std::string& why);
+Status check_not_requested(const OtherDataset& other, std::span<const FieldPattern> patterns,
+                           std::span<const StoredDataset> numbers, const std::string& why);
 
 /// Select the large datasets that --publish cloud and --publish cmip7 leave unchanged.
 std::vector<OtherDataset> large_ones(std::span<const OtherDataset> others);

@@ -239,7 +239,7 @@ std::string npy_head(DType dtype, const Shape& shape) {
 bool leaves_out(const StoredDataset& dataset, const ExportRequest& request,
                 const VerbRanks& ranks) {
   if (!dataset.foreign || request.follow_external) return false;
-  ranks.say(values_elsewhere_text(dataset) + ": left out; --follow-external includes them");
+  ranks.report(values_elsewhere_text(dataset) + ": left out; --follow-external includes them");
   return true;
 }
 
@@ -255,11 +255,11 @@ class PlainExport {
         piece_bytes_(std::max<std::uint64_t>(memory_bytes / 4, 1)) {}
 
   Status run() {
-    TAILRACE_TAKE(std::vector<std::size_t> chosen, ranks_.settle(choose()));
+    TAILRACE_TAKE(std::vector<std::size_t> chosen, ranks_.agree(choose()));
     const bool into_folder = chosen.size() != 1 || is_directory(request_.output);
     Status made;
     if (into_folder && ranks_.is_root()) made = make_folder(request_.output);
-    TAILRACE_TRY(ranks_.settle(made));
+    TAILRACE_TRY(ranks_.agree(made));
     for (const std::size_t number : chosen) {
       const std::string path = into_folder ? path_in_folder(number) : request_.output;
       TAILRACE_TRY(write(number, path).within(reader_.datasets()[number].path));
@@ -296,8 +296,8 @@ class PlainExport {
               fmt::format("dataset \"{}\" is {}: only numbers can be exported as {}", all[i].path,
                           all[i].type_text, format_ == Format::npy ? "npy" : "raw"));
         }
-        ranks_.say(fmt::format("dataset \"{}\" is {}, not numbers: left out", all[i].path,
-                               all[i].type_text));
+        ranks_.report(fmt::format("dataset \"{}\" is {}, not numbers: left out", all[i].path,
+                                  all[i].type_text));
         continue;
       }
       chosen.push_back(i);
@@ -343,21 +343,21 @@ class PlainExport {
   }
 
   Status write(std::size_t number, const std::string& name) {
-    TAILRACE_TAKE(const std::string path, ranks_.settle(resolve_links(name)));
+    TAILRACE_TAKE(const std::string path, ranks_.agree(resolve_links(name)));
     const StoredDataset& dataset = reader_.datasets()[number];
-    TAILRACE_TAKE(const Slab slab, ranks_.settle(part_of(dataset, request_)));
+    TAILRACE_TAKE(const Slab slab, ranks_.agree(part_of(dataset, request_)));
     const std::string head =
         format_ == Format::npy ? npy_head(*dataset.dtype, slab.count) : std::string();
     const std::string partial = path + kPartialSuffix;
     const Status created = ranks_.is_root() ? create(dataset, slab, path, partial, head) : Status();
-    TAILRACE_TRY(ranks_.settle(created));
+    TAILRACE_TRY(ranks_.agree(created));
     Status done = write_rows(number, slab, partial, head.size());
     if (done.ok() && ranks_.is_root()) {
       const AtName at_name = request_.replace ? AtName::replaced : AtName::nothing;
       done = give_name(partial, path, at_name, true);
     }
     if (!done.ok() && ranks_.is_root()) std::remove(partial.c_str());
-    TAILRACE_TRY(ranks_.settle(done));
+    TAILRACE_TRY(ranks_.agree(done));
     if (ranks_.is_root() && request_.written) {
       request_.written(
           {path, *dataset.dtype, slab.count, slab.n_elements() * dataset.value_bytes()});
@@ -455,7 +455,7 @@ class PartExport {
 
   Status run(const ArrayFileOptions& options, std::uint64_t memory_bytes) {
     piece_bytes_ = std::max<std::uint64_t>(memory_bytes / 4, 1);
-    TAILRACE_TRY(ranks_.settle(describe()));
+    TAILRACE_TRY(ranks_.agree(describe()));
     TAILRACE_TAKE(auto created, ArrayFile::create(ranks_.world(), request_.output, options));
     ArrayFile& file = *created;
     Status done = file.change_model(to_);
@@ -569,7 +569,7 @@ class PartExport {
     std::erase_if(attributes, [&](const ModelAttribute& attribute) {
       if (is_own_attribute(attribute.name)) return true;
       if (attribute.type != ModelType::other) return false;
-      ranks_.say(
+      ranks_.report(
           fmt::format("attribute \"{}\" of \"{}\" is neither text nor a list of "
                       "numbers: left out",
                       attribute.name, owner));
@@ -610,7 +610,7 @@ class PartExport {
       }
     }
     const auto no_fill = [&](const std::string& what) {
-      ranks_.say(fmt::format("{} of \"{}\" is not kept", what, from_.variables[v].dataset_path));
+      ranks_.report(fmt::format("{} of \"{}\" is not kept", what, from_.variables[v].dataset_path));
     };
     if (std::erase_if(variable.attributes, [&](const ModelAttribute& attribute) {
           return attribute.name == "_FillValue" && attribute.type != type;
@@ -687,8 +687,10 @@ class PartExport {
         requests.push_back({dataset, piece->from, values.data()});
       }
       TAILRACE_TRY(reader_.read_all(requests));
-      if (piece) static_cast<void>(file.put(v, piece->to, values));  // settle() reports errors.
-      TAILRACE_TRY(file.settle());
+      if (piece) {
+        static_cast<void>(file.put(v, piece->to, values));  // end_collective_put() reports errors.
+      }
+      TAILRACE_TRY(file.end_collective_put());
     }
     return Status();
   }
@@ -731,16 +733,16 @@ Status report_other_bytes(const VerbRanks& ranks, const std::string& path) {
   TAILRACE_TAKE(const std::shared_ptr<InputBytes> input, InputBytes::open(path));
   const std::uint64_t n_in_front = bytes_in_front(*input);
   if (n_in_front > 0) {
-    ranks.say(fmt::format("the user block of {} bytes is not kept in a part", n_in_front));
+    ranks.report(fmt::format("the user block of {} bytes is not kept in a part", n_in_front));
   }
   TAILRACE_TAKE(const BytesBehindEnd behind, bytes_behind_end(*input, n_in_front));
-  if (behind.n_bytes > 0) ranks.say(behind.text() + ": not kept in a part");
+  if (behind.n_bytes > 0) ranks.report(behind.text() + ": not kept in a part");
   return Status();
 }
 
 Status export_part(const VerbRanks& ranks, Reader& reader, const ExportRequest& request,
                    std::uint64_t memory_bytes) {
-  TAILRACE_TRY(ranks.settle(report_other_bytes(ranks, request.input).within(request.input)));
+  TAILRACE_TRY(ranks.agree(report_other_bytes(ranks, request.input).within(request.input)));
   ArrayFileOptions options;
   TAILRACE_TRY(apply_glob_options("codec=none,layout=contiguous", options));
   options.file.replace = request.replace;
@@ -770,7 +772,7 @@ Result<RepackReport> export_whole(const VerbRanks& ranks, const ExportRequest& r
   repack_request.options.replace = request.replace;
   repack_request.options.plugin_path = request.plugin_path;
   TAILRACE_TAKE(const auto outputs,
-                ranks.settle(repack_outputs({request.input}, request.output, false)));
+                ranks.agree(repack_outputs({request.input}, request.output, false)));
   repack_request.output = outputs.front();
   return repack(ranks, repack_request);
 }

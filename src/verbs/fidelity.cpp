@@ -88,13 +88,13 @@ bool DistributionSearch::next(std::uint64_t n_values) {
   std::uint64_t before = 0;
   for (const Run& run : runs_) before = judge(run, first_pass_ ? before : run.before);
   first_pass_ = false;
-  const auto settled = [&](const Run& run) {
+  const auto is_decided = [&](const Run& run) {
     if (run.most > most_ + allowed) return false;
     at_most_ = std::max(at_most_, run.most);
     return true;
   };
-  std::erase_if(waiting_, settled);
-  // Refine the runs with the greatest limits first: their results may settle the others.
+  std::erase_if(waiting_, is_decided);
+  // Refine the runs with the greatest limits first: their results may decide the others.
   std::sort(waiting_.begin(), waiting_.end(), [](const Run& a, const Run& b) {
     return a.most != b.most ? a.most < b.most : a.first < b.first;
   });

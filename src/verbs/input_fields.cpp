@@ -111,8 +111,8 @@ std::optional<Quantization> find_quantization(InputFile& input, const StoredData
       kQuantizedNames, [&](const QuantizedName& one) { return number->name == one.name; });
   if (!can_be_kept(known->kept, number->value)) return std::nullopt;
   Quantization found{known->algorithm, "", known->kept, static_cast<int>(number->value)};
-  const std::string said = of_quantization_variable(input, field, "algorithm");
-  if (!said.empty()) found.algorithm = said;
+  const std::string stated = of_quantization_variable(input, field, "algorithm");
+  if (!stated.empty()) found.algorithm = stated;
   found.implementation = of_quantization_variable(input, field, "implementation");
   return found;
 }
@@ -139,13 +139,13 @@ FieldLosses find_losses(InputFile& input, const StoredDataset& field) {
     const std::optional<Quantization> quantization = find_quantization(input, field);
     if (!quantization) return found;
     found.losses = {ErrorBound()};
-    found.told_by = "attributes of quantization: " + quantization->text();
+    found.stated_by = "attributes of quantization: " + quantization->text();
   } else if (!facts.recorded.empty()) {
-    found.told_by = std::string("attribute ") + kLossesAttribute;
+    found.stated_by = std::string("attribute ") + kLossesAttribute;
   } else if (facts.mode.empty() || facts.mode == kUnknownWord) {
-    found.told_by = fmt::format("filter {} ({})", filter->name, filter->filter_id);
+    found.stated_by = fmt::format("filter {} ({})", filter->name, filter->filter_id);
   } else {
-    found.told_by = std::string("attribute ") + kBoundModeAttribute;
+    found.stated_by = std::string("attribute ") + kBoundModeAttribute;
   }
   return found;
 }

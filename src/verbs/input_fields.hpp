@@ -109,7 +109,7 @@ std::string quantization_doubt(const std::string& path, const Quantization& quan
 /// Losses of a field's values, and their source in the file.
 struct FieldLosses {
   Losses losses;
-  std::string told_by;  ///< "attribute tailrace_absolute_bound"; empty: no losses.
+  std::string stated_by;  ///< "attribute tailrace_absolute_bound"; empty: no losses.
 
   bool any() const { return !losses.empty(); }
 };

@@ -7,7 +7,7 @@ namespace tailrace::verbs {
 
 Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileOptions& like) {
   // Replace the target of a link, not the link.
-  TAILRACE_TAKE(const std::string file, ranks.settle(resolve_links(path)));
+  TAILRACE_TAKE(const std::string file, ranks.agree(resolve_links(path)));
   RepackRequest request;
   request.input = file;
   request.output = file + ".front";
@@ -27,7 +27,7 @@ Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileO
   TAILRACE_TRY(repack(ranks, request).status().within(what));
   Status named;
   if (ranks.is_root()) named = give_name(request.output, file, AtName::replaced, like.sync);
-  return ranks.settle(named).within(what);
+  return ranks.agree(named).within(what);
 }
 
 }  // namespace tailrace::verbs

@@ -216,7 +216,7 @@ std::vector<std::string> times_of(InputFile& input) {
 }
 
 /// Values of --publish, in the order of Publish.
-constexpr std::array<std::string_view, 4> kPublishWords = {"", "cmip7", "cloud", "as-stored"};
+constexpr std::array<std::string_view, 4> kPublishNames = {"", "cmip7", "cloud", "as-stored"};
 
 /// True if the output's form has rules for chunks.
 bool rechunks(const RepackRequest& request) {
@@ -228,7 +228,7 @@ bool rechunks(const RepackRequest& request) {
 Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRequest& request) {
   if (request.publish == Publish::none) return std::optional<FrontChunks>();
   FrontChunks front;
-  front.option = "--publish " + std::string(kPublishWords[std::size_t(request.publish)]);
+  front.option = "--publish " + std::string(kPublishNames[std::size_t(request.publish)]);
   if (request.publish == Publish::as_stored) {
     if (request.chunk_given) {
       return Status(Code::invalid_argument,
@@ -290,17 +290,17 @@ class Repack {
   Status prepare();
   void leave_out_others();
   void report_large_others();
-  Status settle_boxes();
-  Status settle_covers(std::vector<PlannedField>& plan);
-  Status settle_masks(std::vector<PlannedField>& plan);
-  Status settle_holes(std::vector<PlannedField>& plan);
-  void settle_words(std::vector<PlannedField>& plan, bool copies);
-  void settle_losses(PlannedField& planned, bool exact);
-  CopiedNotes words_of(const std::vector<PlannedField>& plan, const PlannedField& planned);
+  Status set_box_layouts();
+  Status find_covered_cells(std::vector<PlannedField>& plan);
+  Status find_region_masks(std::vector<PlannedField>& plan);
+  Status keep_holes(std::vector<PlannedField>& plan);
+  void choose_notes(std::vector<PlannedField>& plan, bool copies);
+  void record_losses(PlannedField& planned, bool exact);
+  CopiedNotes notes_of_copy(const std::vector<PlannedField>& plan, const PlannedField& planned);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
   Result<std::uint64_t> divide_memory();
   void allow_scratch(std::uint64_t whole_bytes);
-  void tell_of_scratch();
+  void report_scratch();
   Status define_fields(Writer& writer);
   Status put_own_chunks(Writer& writer);
   Status write_in_headers(Hdf5File& output);
@@ -335,8 +335,8 @@ Status Repack::prepare() {
   const bool compresses_all = compresses.ok() && *compresses && !chunks_stay;
   reading.others_as_bytes = compresses_all || (!request_.fields.per_field.empty() && !chunks_stay);
   TAILRACE_TRY(check_one_file(comm_, request_.input));
-  TAILRACE_TRY(ranks_.settle(check_scratch(request_.scratch)));
-  TAILRACE_TAKE(input_, ranks_.settle(open_input(request_.input, request_.raw_format, reading)));
+  TAILRACE_TRY(ranks_.agree(check_scratch(request_.scratch)));
+  TAILRACE_TAKE(input_, ranks_.agree(open_input(request_.input, request_.raw_format, reading)));
   // First reader, for component_bounds(), which needs ranges of values before divide_memory().
   reader_.emplace(*input_, reading.memory_bytes);
   report_.input_format = input_->format();
@@ -349,24 +349,24 @@ Status Repack::prepare() {
   report_.unreadable = input_->unreadable();
   report_.input_bytes = file_bytes_of(request_.input);
 
-  TAILRACE_TAKE(dimension_names_, ranks_.settle(parse_dimension_names(request_.netcdf, *input_)));
+  TAILRACE_TAKE(dimension_names_, ranks_.agree(parse_dimension_names(request_.netcdf, *input_)));
   FieldRequests fields = request_.fields;
   fields.others = input_->other_datasets();
-  TAILRACE_TAKE(fields.front, ranks_.settle(front_chunks(*input_, request_)));
-  TAILRACE_TAKE(fields.boxes, ranks_.settle(boxes_of_fields(*input_)));
+  TAILRACE_TAKE(fields.front, ranks_.agree(front_chunks(*input_, request_)));
+  TAILRACE_TAKE(fields.boxes, ranks_.agree(boxes_of_fields(*input_)));
   for (const StoredDataset& field : input_->fields()) {
     fields.losses.push_back(find_losses(*input_, field));
   }
   if (compresses_all) {
-    TAILRACE_TAKE(fields.bytes_that_pay, ranks_.settle(find_bytes_that_pay(*input_)));
+    TAILRACE_TAKE(fields.bytes_that_pay, ranks_.agree(find_bytes_that_pay(*input_)));
   }
   if (request_.roles) {
-    TAILRACE_TAKE(const bool lossy, ranks_.settle(asks_for_loss(fields, report_.options)));
+    TAILRACE_TAKE(const bool lossy, ranks_.agree(asks_for_loss(fields, report_.options)));
     if (lossy) {
-      TAILRACE_TAKE(fields.roles, ranks_.settle(find_roles(*input_)));
+      TAILRACE_TAKE(fields.roles, ranks_.agree(find_roles(*input_)));
     }
   }
-  TAILRACE_TAKE(auto plan, ranks_.settle(plan_fields(
+  TAILRACE_TAKE(auto plan, ranks_.agree(plan_fields(
                                with_coordinates(input_->fields(), dimension_names_), fields,
                                report_.options, request_.chunk_given, comm_.n_ranks())));
   leave_out_others();
@@ -384,14 +384,14 @@ Status Repack::prepare() {
   for (PlannedField& planned : plan) {
     planned.quantization = find_quantization(*input_, input_->fields()[planned.input_index]);
   }
-  TAILRACE_TRY(ranks_.settle(settle_covers(plan)));
-  TAILRACE_TRY(ranks_.settle(settle_masks(plan)));
-  TAILRACE_TRY(ranks_.settle(settle_holes(plan)));
-  settle_words(plan, fields.front.has_value());
-  TAILRACE_TRY(ranks_.settle(load_books(plan)));
+  TAILRACE_TRY(ranks_.agree(find_covered_cells(plan)));
+  TAILRACE_TRY(ranks_.agree(find_region_masks(plan)));
+  TAILRACE_TRY(ranks_.agree(keep_holes(plan)));
+  choose_notes(plan, fields.front.has_value());
+  TAILRACE_TRY(ranks_.agree(load_books(plan)));
   report_.plan = std::move(plan);
   // An output appears completely or not at all; rank 0 decides whether it may appear.
-  return ranks_.settle(comm_.is_root() ? check_output(request_) : Status());
+  return ranks_.agree(comm_.is_root() ? check_output(request_) : Status());
 }
 
 /// Leave out the datasets of other types that --exclude names. Every rank does the same.
@@ -449,7 +449,7 @@ Result<std::vector<double>> Repack::component_bounds(const PlannedField& planned
 }
 
 /// Find the cells of levels whose values need not be preserved. Every rank finds the same.
-Status Repack::settle_covers(std::vector<PlannedField>& plan) {
+Status Repack::find_covered_cells(std::vector<PlannedField>& plan) {
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
     if (field.options.drop_covered) {
@@ -477,7 +477,7 @@ bool has_mask(const std::vector<PlannedField>& plan, const std::string& path) {
 
 /// Find the masks that determine which values of lossy fields are inside guard=region=/MASK. Every
 /// rank finds the same. The output contains the masks unchanged, since verification needs them.
-Status Repack::settle_masks(std::vector<PlannedField>& plan) {
+Status Repack::find_region_masks(std::vector<PlannedField>& plan) {
   const bool aims = request_.options.has_target();
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
@@ -501,7 +501,8 @@ Status Repack::settle_masks(std::vector<PlannedField>& plan) {
 }
 
 /// Notes for the copy of a field: the guards of the source that remain valid.
-CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const PlannedField& planned) {
+CopiedNotes Repack::notes_of_copy(const std::vector<PlannedField>& plan,
+                                  const PlannedField& planned) {
   const FieldDefinition& field = planned.definition;
   const StoredForm& stored = input_->fields()[planned.input_index].storage;
   CopiedNotes notes;
@@ -517,8 +518,8 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
   const Guards held = guards_of_copy(*guards, same_chunks,
                                      [&](const std::string& mask) { return has_mask(plan, mask); });
   if (held == *guards) return notes;
-  std::optional<std::variant<std::string, double>>& said = notes.instead[kGuardAttribute];
-  if (!held.empty()) said = guards_text(held);
+  std::optional<std::variant<std::string, double>>& stated = notes.instead[kGuardAttribute];
+  if (!held.empty()) stated = guards_text(held);
   if (comm_.is_root() && ++n_less_guarded_ <= kLessGuardedNamed) {
     report_.remarks.push_back(fmt::format(
         "{}: guard={} is recorded as {}, since the output lacks a mask or has other chunks",
@@ -529,7 +530,7 @@ CopiedNotes Repack::words_of(const std::vector<PlannedField>& plan, const Planne
 
 /// Do not create chunks that the input lacks: in both files their values are the dataset's fill
 /// value. Every rank finds the same.
-Status Repack::settle_holes(std::vector<PlannedField>& plan) {
+Status Repack::keep_holes(std::vector<PlannedField>& plan) {
   for (PlannedField& planned : plan) {
     FieldDefinition& field = planned.definition;
     if (planned.boxes != nullptr || stored_plainly(field) || field.options.layout == "contiguous") {
@@ -543,7 +544,7 @@ Status Repack::settle_holes(std::vector<PlannedField>& plan) {
 
 /// Record losses of the input's values if the output would otherwise not mention them. Every rank
 /// does the same. @param exact  the values are encoded without loss.
-void Repack::settle_losses(PlannedField& planned, bool exact) {
+void Repack::record_losses(PlannedField& planned, bool exact) {
   FieldDefinition& field = planned.definition;
   if (!planned.losses.any() || field.as_stored != nullptr || field.in_header) return;
   const bool rounded = planned.quantization.has_value() &&
@@ -555,7 +556,7 @@ void Repack::settle_losses(PlannedField& planned, bool exact) {
 /// Determine which of the input's notes remain true in the output. Every rank finds the same.
 /// @param copies  true for --publish as-stored and the like: a field without a requested loss is a
 /// copy.
-void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
+void Repack::choose_notes(std::vector<PlannedField>& plan, bool copies) {
   const bool aims = request_.options.has_target();
   const bool of_file = copies || plan.empty();
   const bool noted = of_file && !input_->text_attribute("/", kFileNoteAttribute).empty();
@@ -571,19 +572,19 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
                        codec_entry(options.codec).loss != Loss::unknown &&
                        !may_lose(planned, request_.options);
     const bool known = planned.losses.any() && total_of(planned.losses.losses).has_value();
-    const bool said = (copies || known) && exact && field.as_stored == nullptr &&
-                      !field.in_header && speaks(field.path);
+    const bool keeps_notes = (copies || known) && exact && field.as_stored == nullptr &&
+                             !field.in_header && speaks(field.path);
     const bool stored = field.as_stored != nullptr || field.in_header;
-    if (stored || said) {
-      field.words_of_source = said;
-      copied_[field.path] = words_of(plan, planned);
+    if (stored || keeps_notes) {
+      field.keeps_source_notes = keeps_notes;
+      copied_[field.path] = notes_of_copy(plan, planned);
     }
-    if (said && known) {
+    if (keeps_notes && known) {
       copied_[field.path].instead[kLossesAttribute] = losses_text(planned.losses.losses);
     } else {
-      settle_losses(planned, exact);
+      record_losses(planned, exact);
     }
-    if (!noted || said || (stored && speaks(field.path))) continue;
+    if (!noted || keeps_notes || (stored && speaks(field.path))) continue;
     // The input's note states that chunked datasets without notes are exact. It covers no others.
     const bool covered = covered_by_file_note(input_->fields()[planned.input_index].storage);
     const bool becomes_so = !stored && exact && field.options.layout != "contiguous";
@@ -601,7 +602,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
   // Drop the note if it would apply to no dataset.
   if (!of_file || (n_exact == 0 && !unknown.empty())) return;
   copied_["/"] = CopiedNotes();
-  for (const std::string& path : unknown) copied_[path] = said_unknown();
+  for (const std::string& path : unknown) copied_[path] = recorded_as_unknown();
   if (comm_.is_root() && !unknown.empty()) {
     report_.remarks.push_back(
         "the loss of these datasets is unknown, and the output records it as unknown: " +
@@ -610,7 +611,7 @@ void Repack::settle_words(std::vector<PlannedField>& plan, bool copies) {
 }
 
 /// Give the Writer the box layouts of plotfile levels.
-Status Repack::settle_boxes() {
+Status Repack::set_box_layouts() {
   for (PlannedField& planned : report_.plan) {
     if (planned.boxes == nullptr) continue;
     FieldBoxes boxes{planned.boxes, {}};
@@ -630,12 +631,12 @@ Result<std::uint64_t> Repack::divide_memory() {
                                       request_.memory_given ? 0U : 1U};
   comm_.allreduce(std::span(agreed), Reduction::min);
   TAILRACE_TAKE(const MemoryDivision division,
-                ranks_.settle(verbs::divide_memory({.plan = report_.plan,
-                                                    .stored = input_->fields(),
-                                                    .n_ranks = comm_.n_ranks(),
-                                                    .all_bytes = agreed[0],
-                                                    .asked = agreed[1] == 0,
-                                                    .scratch = request_.scratch != "off"})));
+                ranks_.agree(verbs::divide_memory({.plan = report_.plan,
+                                                   .stored = input_->fields(),
+                                                   .n_ranks = comm_.n_ranks(),
+                                                   .all_bytes = agreed[0],
+                                                   .memory_given = agreed[1] == 0,
+                                                   .scratch = request_.scratch != "off"})));
   if (comm_.is_root() && !division.remark.empty()) report_.remarks.push_back(division.remark);
   reader_.emplace(*input_, division.held_bytes);
   if (division.scratch_whole_bytes) allow_scratch(*division.scratch_whole_bytes);
@@ -657,7 +658,7 @@ void Repack::allow_scratch(std::uint64_t whole_bytes) {
 
 /// Report how many bytes went through scratch files, and why no more. Collective: an allreduce and
 /// an agreement.
-void Repack::tell_of_scratch() {
+void Repack::report_scratch() {
   report_.scratch_bytes = reader_->scratch_bytes();
   comm_.allreduce(std::span(&report_.scratch_bytes, 1), Reduction::sum);
   // Failure to create one is reported only if the user has named a folder.
@@ -776,7 +777,7 @@ void Repack::carry_over(Writer& writer) {
 Status Repack::run() {
   const auto start = std::chrono::steady_clock::now();
   TAILRACE_TRY(prepare());
-  TAILRACE_TRY(settle_boxes());
+  TAILRACE_TRY(set_box_layouts());
   report_.options.expected_root_links =
       n_root_members(input_->fields(),
                      [](const StoredDataset& field) -> const std::string& { return field.path; });
@@ -795,12 +796,12 @@ Status Repack::run() {
   TAILRACE_TAKE(auto created, Writer::create(ranks_.world(), request_.output, options));
   Writer& writer = *created;
 
-  TAILRACE_TRY(ranks_.settle(define_fields(writer)));
+  TAILRACE_TRY(ranks_.agree(define_fields(writer)));
   TAILRACE_TRY(comm_.agree(put_own_chunks(writer)));
   carry_over(writer);
   if (comm_.is_root()) {
     writer.on_progress([&](const Progress& p) { ranks_.show(p.bytes_done, p.bytes_total); });
-    writer.on_log([&](const std::string& line) { ranks_.say(line); });
+    writer.on_log([&](const std::string& line) { ranks_.report(line); });
   }
   TAILRACE_TAKE(report_.step, writer.end_step());
   count_in_headers();
@@ -816,7 +817,7 @@ Status Repack::run() {
     report_.field_paths = writer.field_paths();
   }
   TAILRACE_TRY(writer.close());
-  tell_of_scratch();
+  report_scratch();
   if (comm_.is_root()) find_doubts();
   if (comm_.is_root()) report_.step.file_bytes = file_bytes_of(request_.output);
   report_.total_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -826,12 +827,12 @@ Status Repack::run() {
 }  // namespace
 
 Result<Publish> parse_publish(const std::string& text) {
-  const auto* const found = std::find(kPublishWords.begin() + 1, kPublishWords.end(), text);
-  if (found == kPublishWords.end()) {
+  const auto* const found = std::find(kPublishNames.begin() + 1, kPublishNames.end(), text);
+  if (found == kPublishNames.end()) {
     return Status(Code::invalid_argument,
                   "--publish " + text + ": expected cmip7, cloud or as-stored");
   }
-  return Publish(found - kPublishWords.begin());
+  return Publish(found - kPublishNames.begin());
 }
 
 Result<std::vector<std::string>> repack_outputs(const std::vector<std::string>& inputs,

@@ -87,7 +87,7 @@ std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
   const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
     sentences.push_back(fmt::format("{}: {}", what, first_names_text(names, kNamesInSentence)));
   };
-  const auto tell = [&](std::string_view what, bool (*concerns)(const CopiedField&)) {
+  const auto report = [&](std::string_view what, bool (*concerns)(const CopiedField&)) {
     std::vector<std::string> names;
     for (std::size_t f = 0; f < plan.size(); ++f) {
       const PlannedField& planned = plan[f];
@@ -97,17 +97,18 @@ std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
     }
     if (!names.empty()) add(what, names);
   };
-  tell("Fletcher32 checksums are not kept (codecs deflate and portable have them)", loses_checksum);
-  tell("numbers are stored in this machine's byte order, not in the input's", loses_byte_order);
-  tell("named types become plain types of their datasets", loses_named_type);
-  tell("compact datasets (values in the object header) become contiguous or chunked",
-       leaves_header);
-  tell("dimensions with a maximum extent become fixed", loses_limits);
-  tell("chunks are not allocated before they are written", loses_allocation);
-  tell("partial edge chunks are filtered like all others", loses_plain_edges);
-  tell("datasets that were never written are stored with fill values", gets_space);
-  tell("datasets without values are stored without chunks", loses_chunks);
-  tell("the thresholds for dense attribute storage are not kept", loses_attribute_form);
+  report("Fletcher32 checksums are not kept (codecs deflate and portable have them)",
+         loses_checksum);
+  report("numbers are stored in this machine's byte order, not in the input's", loses_byte_order);
+  report("named types become plain types of their datasets", loses_named_type);
+  report("compact datasets (values in the object header) become contiguous or chunked",
+         leaves_header);
+  report("dimensions with a maximum extent become fixed", loses_limits);
+  report("chunks are not allocated before they are written", loses_allocation);
+  report("partial edge chunks are filtered like all others", loses_plain_edges);
+  report("datasets that were never written are stored with fill values", gets_space);
+  report("datasets without values are stored without chunks", loses_chunks);
+  report("the thresholds for dense attribute storage are not kept", loses_attribute_form);
   std::map<std::string_view, std::vector<std::string>> other_chunks;
   for (const PlannedField& planned : plan) {
     if (planned.other_chunks_reason.empty()) continue;

@@ -90,11 +90,11 @@ Result<std::uint64_t> share_of_reading(const MemoryQuestion& question, const Lar
   const std::uint64_t needed_bytes = largest.needed_bytes + least_bytes;
   // Reserve memory only if the user has set it. Less memory for the rest would make tiles decode
   // stored chunks many times.
-  if (needed_bytes <= question.all_bytes) return question.asked ? largest.needed_bytes : 0;
+  if (needed_bytes <= question.all_bytes) return question.memory_given ? largest.needed_bytes : 0;
   const std::string why = fmt::format(
       "dataset \"{}\": a stored chunk of {} must be decoded as a whole, which needs up to {}",
       largest.dataset->path, bytes_text(largest.chunk_bytes), bytes_text(largest.needed_bytes));
-  if (question.asked) {
+  if (question.memory_given) {
     return Status(
         Code::out_of_memory,
         fmt::format("{}; --memory {} is too small, at least {}MB are needed", why,
@@ -145,7 +145,8 @@ Result<MemoryDivision> divide_memory(const MemoryQuestion& question) {
   division.set_aside_bytes = reading_bytes + pack_bytes + (divides ? tile_bytes : 0);
   if (!scratch) return division;
   // A scratch file is filled in boxes of complete stored chunks, and one may exceed the cache.
-  const std::uint64_t stored_bytes = question.asked ? largest.chunk_bytes : division.held_bytes;
+  const std::uint64_t stored_bytes =
+      question.memory_given ? largest.chunk_bytes : division.held_bytes;
   const std::uint64_t excess_bytes = stored_bytes - std::min(stored_bytes, division.held_bytes);
   const bool fits = divides && all_bytes - tile_bytes >= least_bytes + excess_bytes;
   if (fits) division.set_aside_bytes += excess_bytes;

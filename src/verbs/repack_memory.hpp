@@ -22,7 +22,7 @@ struct MemoryQuestion {
   int n_ranks = 1;
   std::uint64_t all_bytes = 0;  ///< Minimum over all ranks: the boxes depend on it and decide which
                                 ///< rank owns which chunk.
-  bool asked = false;           ///< The user has set the memory.
+  bool memory_given = false;    ///< The user has set the memory.
   bool scratch = true;          ///< Scratch files are allowed.
 };
 

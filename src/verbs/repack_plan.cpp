@@ -114,17 +114,18 @@ void keep_checksum(const StoredDataset& field, FieldOptions& options) {
 }
 
 /// Requests of the user about the encoding of a field.
-struct Asked {
+struct Requested {
   bool anything = false;  ///< Its stored chunks must be encoded again.
   bool codec = false;     ///< Its codec is given.
 };
 
-Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field, Asked asked,
-                           PlannedField& planned) {
+Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
+                           Requested requested, PlannedField& planned) {
   FieldDefinition& definition = planned.definition;
   FieldOptions& options = definition.options;
   const bool fit = field.chunked() && chunks_fit(front, field, planned.losses.any());
-  const bool anew = asked.anything || (front.masked.contains(field.path) && !planned.losses.any());
+  const bool anew =
+      requested.anything || (front.masked.contains(field.path) && !planned.losses.any());
   if (fit && !anew && can_be_copied(field)) {
     definition.as_stored = definition.like;
     options.chunk_shape = field.storage.chunk_shape;
@@ -135,7 +136,7 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
                             field.storage.kind == StoredForm::Kind::compact;
   const bool plain =
       !field.chunked() && !is_data(front, field) && (plain_before || n_bytes < kBoundedBytesMin);
-  if (plain && !asked.anything && !definition.grows()) {
+  if (plain && !requested.anything && !definition.grows()) {
     if (field.storage.kind == StoredForm::Kind::compact)
       return Status();  // The field remains in its header.
     options.layout = "contiguous";
@@ -152,11 +153,11 @@ Status choose_front_chunks(const FrontChunks& front, const StoredDataset& field,
   } else if (!front.all_as_stored) {
     options.chunk_shape = chunk_shape_of_least(field.shape, field.value_bytes(), front.least_bytes);
   }
-  if (front.all_as_stored && field.chunked() && !asked.anything) {
+  if (front.all_as_stored && field.chunked() && !requested.anything) {
     planned.other_chunks_reason =
         "chunks cannot be copied as stored and are encoded again with deflate";
   }
-  if (!asked.codec) {
+  if (!requested.codec) {
     options.codec = options.bound.lossless() ? kExactCodec : kPortableCodec;
     options.codec_settings.clear();
     if (front.checksum) options.codec_settings = {{"checksum", "on"}};
@@ -267,34 +268,35 @@ Status follow_boxes(const StoredDataset& field, const std::shared_ptr<const BoxS
                     std::span<const ComponentBound> wanted, PlannedField& planned) {
   FieldOptions& options = planned.definition.options;
   std::vector<ErrorBound> bounds(boxes->components.size(), options.bound);
-  bool asked = false;
+  bool requested = false;
   for (const ComponentBound& component : wanted) {
     for (std::size_t c = 0; c < bounds.size(); ++c) {
       if (!glob_matches(component.glob, boxes->components[c])) continue;
       bounds[c] = component.bound;
-      asked = true;
+      requested = true;
     }
   }
-  if (asked) {
+  if (requested) {
     TAILRACE_TRY(check_component_bounds(planned.definition.name(), bounds, options));
     planned.exact_reason.clear();
     options.bound = bounds.size() == 1 ? bounds.front() : ErrorBound();
-    asked = bounds.size() > 1 &&
-            std::ranges::any_of(bounds, [](const ErrorBound& bound) { return !bound.lossless(); });
+    requested = bounds.size() > 1 && std::ranges::any_of(bounds, [](const ErrorBound& bound) {
+                  return !bound.lossless();
+                });
   }
   // The Writer's choice of a codec uses a sample that ignores boxes, so choose here.
-  if (asked || (chooses_codec(options) && !options.bound.lossless())) {
+  if (requested || (chooses_codec(options) && !options.bound.lossless())) {
     if (options.codec != kYardstickCodec) options.codec_settings.clear();
     options.codec = kYardstickCodec;
     options.codec_given = true;
   }
   const std::uint64_t length =
-      options.chunk_shape ? 0 : box_chunk_length(*boxes, field.value_bytes(), options, asked);
+      options.chunk_shape ? 0 : box_chunk_length(*boxes, field.value_bytes(), options, requested);
   if (length > 0) {
     options.chunk_shape = Shape{length};
     planned.boxes = boxes;
-    if (asked) planned.component_bounds = std::move(bounds);
-  } else if (asked) {
+    if (requested) planned.component_bounds = std::move(bounds);
+  } else if (requested) {
     planned.exact_reason = "components share chunks";
   }
   return Status();
@@ -444,8 +446,8 @@ void lay_in_header(FieldDefinition& definition) {
 void keep_chunk_shape(const StoredDataset& field, const std::vector<KeyValue>& own,
                       const Defaults& defaults, PlannedField& planned) {
   FieldOptions& options = planned.definition.options;
-  const bool asked_here = last_value(own, "chunk") != nullptr || options.layout == "contiguous";
-  if (!field.chunked() || asked_here) return;
+  const bool requested_here = last_value(own, "chunk") != nullptr || options.layout == "contiguous";
+  if (!field.chunked() || requested_here) return;
   if (chunks_have_meaning(field.path)) {
     options.chunk_shape = field.storage.chunk_shape;
     if (defaults.keeps_chunks) return;
@@ -544,13 +546,13 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   if (options.chunk_shape && last_value(own, "chunk") != nullptr) {
     TAILRACE_TRY(check_own_chunk_shape(field, *options.chunk_shape));
   }
-  const bool codec_asked =
+  const bool codec_requested =
       protect && defaults.lossy_wanted ? defaults.lossless_given : defaults.codec_given;
   if (front) {
-    Asked asked;
-    asked.codec = last_value(own, "codec") != nullptr || codec_asked;
-    asked.anything = asked.codec || !own.empty() || !options.bound.lossless();
-    TAILRACE_TRY(choose_front_chunks(*front, field, asked, planned));
+    Requested requested;
+    requested.codec = last_value(own, "codec") != nullptr || codec_requested;
+    requested.anything = requested.codec || !own.empty() || !options.bound.lossless();
+    TAILRACE_TRY(choose_front_chunks(*front, field, requested, planned));
   } else if (boxes != nullptr && is_floating(*field.dtype) && options.layout != "contiguous") {
     TAILRACE_TRY(follow_boxes(field, boxes, defaults.components, planned));
   }
@@ -562,7 +564,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
     return planned;
   }
   const std::uint64_t n_bytes = n_elements(field.shape) * field.value_bytes();
-  if (!front && boxes == nullptr && own.empty() && !codec_asked && n_bytes > 0 &&
+  if (!front && boxes == nullptr && own.empty() && !codec_requested && n_bytes > 0 &&
       may_stay_in_one_piece(field, definition) &&
       is_smaller_in_one_piece(field.shape, n_bytes, defaults.compatibility)) {
     if (defaults.lossy_wanted && planned.exact_reason.empty()) planned.exact_reason = "small";
@@ -578,23 +580,23 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
 
 /// Plan a dataset of another type as bytes. No bound applies.
 Result<PlannedField> plan_bytes(const StoredDataset& field, const Defaults& defaults,
-                                const BytesRequest& asked, int n_ranks) {
+                                const BytesRequest& requested, int n_ranks) {
   PlannedField planned;
   FieldDefinition& definition = planned.definition = definition_like(field);
   definition.options = options_of_bytes(defaults.lossless);
   FieldOptions& options = definition.options;
-  for (const KeyValue& entry : asked.options) {
+  for (const KeyValue& entry : requested.options) {
     TAILRACE_TRY(apply_field_option(entry, options).within("dataset \"" + field.path + "\""));
   }
-  if (defaults.lossy_wanted || asked.bound) planned.exact_reason = kind_of_bytes(field);
+  if (defaults.lossy_wanted || requested.bound) planned.exact_reason = kind_of_bytes(field);
   // Chunks contain complete elements.
   if (options.chunk_shape) options.chunk_shape->push_back(field.shape.back());
-  keep_chunk_shape(field, asked.options, defaults, planned);
+  keep_chunk_shape(field, requested.options, defaults, planned);
   if (!options.chunk_shape) {
     options.chunk_shape = chunk_shape_of_bytes(field, options.chunk_bytes, n_ranks);
   }
-  if (!asked.unapplied.empty()) {
-    planned.other_chunks_reason = asked.unapplied + " of --field applies only to numbers";
+  if (!requested.unapplied.empty()) {
+    planned.other_chunks_reason = requested.unapplied + " of --field applies only to numbers";
   }
   return planned;
 }
@@ -605,20 +607,20 @@ Result<std::vector<BytesRequest>> requests_of_others(std::span<const StoredDatas
                                                      std::span<const StoredDataset> numbers,
                                                      const FieldRequests& requests,
                                                      const Defaults& defaults) {
-  std::vector<BytesRequest> asked(fields.size());
+  std::vector<BytesRequest> requested(fields.size());
   std::set<std::string> as_bytes;
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (!fields[f].bytes_axis) continue;
     as_bytes.insert(fields[f].path);
-    TAILRACE_TAKE(asked[f], request_of_bytes(fields[f], defaults.patterns, numbers));
+    TAILRACE_TAKE(requested[f], request_of_bytes(fields[f], defaults.patterns, numbers));
   }
   const std::string why =
       requests.front ? requests.front->option + " copies datasets of other types as stored" : "";
   for (const OtherDataset& other : requests.others) {
     if (as_bytes.contains(other.path)) continue;
-    TAILRACE_TRY(check_not_asked(other, defaults.patterns, numbers, why));
+    TAILRACE_TRY(check_not_requested(other, defaults.patterns, numbers, why));
   }
-  return asked;
+  return requested;
 }
 
 /// The fields to which user options for numbers apply.
@@ -655,7 +657,7 @@ Status check_not_again(const std::vector<PlannedField>& plan, const FileOptions&
                             "would add to that. Repack the original, or keep these values exactly "
                             "(--field '{}:bound=none' or no bound), or allow it by --again: {}",
                             field.path, more, had ? error_bound_text(*had) : "bound unknown",
-                            first->losses.told_by, new_loss, field.path.substr(1),
+                            first->losses.stated_by, new_loss, field.path.substr(1),
                             had ? "the output then records the sum of the bounds"
                                 : "the output then records no bound against the original"));
 }
@@ -705,13 +707,13 @@ Result<std::vector<PlannedField>> plan_fields(std::span<const StoredDataset> fie
   for (std::size_t f = 0; f < fields.size(); ++f) {
     if (fields[f].bytes_axis) {
       // Datasets that are not written as fields are carried over, unless they are excluded by name.
-      const BytesRequest& asked = of_others[f];
+      const BytesRequest& requested = of_others[f];
       const bool pays = f < requests.bytes_that_pay.size() && requests.bytes_that_pay[f];
-      if (matches_any(fields[f].path, requests.selection.exclude) || asked.as_stored ||
-          (!pays && !asked.compressed)) {
+      if (matches_any(fields[f].path, requests.selection.exclude) || requested.as_stored ||
+          (!pays && !requested.compressed)) {
         continue;
       }
-      TAILRACE_TAKE(PlannedField planned, plan_bytes(fields[f], defaults, asked, n_ranks));
+      TAILRACE_TAKE(PlannedField planned, plan_bytes(fields[f], defaults, requested, n_ranks));
       planned.input_index = f;
       plan.push_back(std::move(planned));
       continue;

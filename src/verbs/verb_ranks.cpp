@@ -75,12 +75,12 @@ Result<std::vector<std::string>> inputs_here(const std::vector<std::string>& fil
 
 }  // namespace
 
-Status settle(Comm& comm, const Status& mine) {
+Status agree(Comm& comm, const Status& mine) {
   const Status agreed = comm.agree(mine);
-  const std::string& said = agreed.message();
-  if (agreed.ok() || !(said.starts_with("rank 0:") || said.starts_with("rank 0 on ")))
+  const std::string& message = agreed.message();
+  if (agreed.ok() || !(message.starts_with("rank 0:") || message.starts_with("rank 0 on ")))
     return agreed;
-  return Status::of_lines(agreed.code(), said.substr(said.find(": ") + 2));
+  return Status::of_lines(agreed.code(), message.substr(message.find(": ") + 2));
 }
 
 bool is_directory(const std::string& path) {
@@ -152,7 +152,7 @@ Result<std::vector<std::string>> read_inputs(Comm& comm, const std::vector<std::
     }
     packed = writer.take();
   }
-  TAILRACE_TRY(settle(comm, mine));
+  TAILRACE_TRY(agree(comm, mine));
   comm.broadcast(packed, 0);
   std::vector<std::string> inputs;
   for (ByteReader reader(packed); !reader.at_end();) inputs.push_back(reader.take_text());

@@ -23,10 +23,10 @@ namespace tailrace::verbs {
 
 /// Agree on a Status: the same on every rank. Collective. For checks that all ranks make alike:
 /// rank 0's failure becomes the failure of all ranks, without a rank number.
-Status settle(Comm& comm, const Status& mine);
+Status agree(Comm& comm, const Status& mine);
 template <class T>
-Result<T> settle(Comm& comm, Result<T> mine) {
-  TAILRACE_TRY(settle(comm, mine.status()));
+Result<T> agree(Comm& comm, Result<T> mine) {
+  TAILRACE_TRY(agree(comm, mine.status()));
   return mine;
 }
 
@@ -41,12 +41,12 @@ struct VerbRanks {
   std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)> progress;
 
   bool is_root() const { return comm.is_root(); }
-  Status settle(const Status& mine) const { return verbs::settle(comm, mine); }
+  Status agree(const Status& mine) const { return verbs::agree(comm, mine); }
   template <class T>
-  Result<T> settle(Result<T> mine) const {
-    return verbs::settle(comm, std::move(mine));
+  Result<T> agree(Result<T> mine) const {
+    return verbs::agree(comm, std::move(mine));
   }
-  void say(const std::string& text) const {
+  void report(const std::string& text) const {
     if (remark && is_root()) remark(text);
   }
   void show(std::uint64_t bytes_done, std::uint64_t bytes_total) const {

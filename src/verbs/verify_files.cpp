@@ -34,7 +34,7 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<VerifyFinding>, "findings travel as bytes");
 
-constexpr DoorWords kWordsOfVerify = {
+constexpr OptionSyntax kSyntaxOfVerify = {
     "write the file again; tailrace repack: --field 'PATH:fill=VALUE'"};
 
 /// Memory for reading several boxes of the original together if its chunks span several boxes.
@@ -235,7 +235,7 @@ void share_findings(Comm& comm, std::vector<VerifyFinding>& findings) {
 /// Collective.
 Status resolve_ranges(TileReader& original, Comm& comm, std::span<VerifyTask> tasks) {
   const auto needs = [](const VerifyTask& task) {
-    return task.resolve_range && !task.psnr_asked();
+    return task.resolve_range && !task.psnr_requested();
   };
   if (std::none_of(tasks.begin(), tasks.end(), needs)) return Status();
   std::vector<VerifyTask> subset;
@@ -265,7 +265,7 @@ Status resolve_ranges(TileReader& original, Comm& comm, std::span<VerifyTask> ta
   for (std::size_t i = 0; i < positions.size(); ++i) {
     const bool empty = least[i] > greatest[i];
     tasks[positions[i]].absolute_bound =
-        empty ? 0 : absolute_bound(subset[i].asked, least[i], greatest[i]);
+        empty ? 0 : absolute_bound(subset[i].requested, least[i], greatest[i]);
   }
   return Status();
 }
@@ -342,7 +342,7 @@ void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& ta
   const std::optional<ErrorBound> total = since ? total_of(*since) : std::nullopt;
   if (!total) return;
   task.bound_known = true;
-  task.asked = *total;
+  task.requested = *total;
   task.absolute_bound = total->mode == BoundMode::abs ? total->value : 0;
   task.pointwise_bound = pointwise_bound(*total);
 }
@@ -351,26 +351,26 @@ void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& ta
 /// @param of_original  losses of the original's values.
 Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
                      const FieldAttributes& recorded, const Losses& of_original, VerifyTask& task) {
-  std::optional<ErrorBound> asked = requests.bound;
+  std::optional<ErrorBound> requested = requests.bound;
   // A bound for all fields applies only where loss is possible; see repack_plan.hpp.
-  if (asked &&
+  if (requested &&
       (!is_floating(*field.dtype) || (recorded.by_tailrace && recorded.bound.lossless()))) {
-    asked.reset();
+    requested.reset();
   }
   FieldOptions options;
   for (const FieldPattern& pattern : requests.patterns) {
     if (!glob_matches(pattern.glob, field.path)) continue;
     for (const KeyValue& entry : pattern.options) {
       TAILRACE_TRY(apply_field_option(entry, options));
-      if (entry.first == "bound") asked = options.bound;
+      if (entry.first == "bound") requested = options.bound;
     }
   }
   if (options.fill_value) task.fill_value = options.fill_value;
 
-  task.bound_known = asked.has_value() || recorded.by_tailrace;
+  task.bound_known = requested.has_value() || recorded.by_tailrace;
   if (recorded.bound_of_error() > 0) task.guards = recorded.guards;
-  if (!asked) {
-    task.asked = recorded.bound;
+  if (!requested) {
+    task.requested = recorded.bound;
     task.absolute_bound = recorded.absolute_bound;
     task.pointwise_bound = recorded.pointwise_bound;
     if (recorded.losses && recorded.component_bounds.empty()) {
@@ -383,11 +383,11 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
     task.box_offsets = recorded.box_offsets;
     return Status();
   }
-  task.asked = *asked;
-  task.resolve_range = asked->needs_range();
-  if (asked->mode == BoundMode::abs) task.absolute_bound = asked->value;
-  task.pointwise_bound = pointwise_bound(*asked);
-  if (task.psnr_asked()) task.absolute_bound = std::numeric_limits<double>::infinity();
+  task.requested = *requested;
+  task.resolve_range = requested->needs_range();
+  if (requested->mode == BoundMode::abs) task.absolute_bound = requested->value;
+  task.pointwise_bound = pointwise_bound(*requested);
+  if (task.psnr_requested()) task.absolute_bound = std::numeric_limits<double>::infinity();
   return Status();
 }
 
@@ -576,8 +576,8 @@ void find_doubts(VerifyReport& report) {
     const ValueRange& range = field.finding.range;
     const VerifyTask& task = field.task;
     const BoundSubject subject{task.path,           fmt::format("DOUBTFUL {}", task.path),
-                               task.dtype,          task.asked,
-                               task.absolute_bound, kWordsOfVerify};
+                               task.dtype,          task.requested,
+                               task.absolute_bound, kSyntaxOfVerify};
     if (std::string text = remark_text(subject, field.width()); !text.empty()) {
       report.doubts.push_back(std::move(text));
     }
@@ -655,7 +655,7 @@ double VerifyFinding::psnr() const {
 
 bool VerifiedField::kept() const {
   if (!finding.comparison.within_bound() || n_guards_broken() > 0) return false;
-  return !task.psnr_asked() || finding.psnr() >= task.asked.value;
+  return !task.psnr_requested() || finding.psnr() >= task.requested.value;
 }
 
 std::uint64_t VerifiedField::n_guards_broken() const {
@@ -676,13 +676,14 @@ std::uint64_t VerifyReport::n_failed() const {
 }
 
 BoundVerdict VerifiedField::width() const {
-  if (task.psnr_asked()) {
-    const ErrorBound& asked = task.asked;
-    const double bound = absolute_bound(asked, finding.range.least, finding.range.greatest);
-    return judge_bound(asked, bound, facts_of(finding.range, {}));
+  if (task.psnr_requested()) {
+    const ErrorBound& requested = task.requested;
+    const double bound = absolute_bound(requested, finding.range.least, finding.range.greatest);
+    return judge_bound(requested, bound, facts_of(finding.range, {}));
   }
   if (!task.width_matters()) return {};
-  return judge_bound(task.asked, task.absolute_bound, facts_of(finding.range, finding.magnitudes));
+  return judge_bound(task.requested, task.absolute_bound,
+                     facts_of(finding.range, finding.magnitudes));
 }
 
 std::uint64_t VerifyReport::n_doubtful() const {
@@ -698,12 +699,12 @@ Result<VerifyReport> verify_files(const VerbRanks& ranks, const VerifyRequest& r
   TAILRACE_TRY(check_one_file(ranks.comm, request.original));
   TAILRACE_TRY(check_one_file(ranks.comm, request.compressed));
   TAILRACE_TAKE(auto original,
-                ranks.settle(open_input(request.original, request.raw_format, options)));
-  for (const std::string& remark : original->remarks()) ranks.say(remark);
+                ranks.agree(open_input(request.original, request.raw_format, options)));
+  for (const std::string& remark : original->remarks()) ranks.report(remark);
   // Read the compressed file through HDF5, like other readers.
   options.by_hdf5 = true;
-  TAILRACE_TAKE(auto compressed, ranks.settle(open_input_file(request.compressed, {}, options)));
-  TAILRACE_TAKE(auto pairing, ranks.settle(pair_fields(request, requests, *original, *compressed)));
+  TAILRACE_TAKE(auto compressed, ranks.agree(open_input_file(request.compressed, {}, options)));
+  TAILRACE_TAKE(auto pairing, ranks.agree(pair_fields(request, requests, *original, *compressed)));
   VerifyReport report;
   report.original_path = request.original;
   report.compressed_path = request.compressed;

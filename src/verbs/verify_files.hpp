@@ -69,7 +69,7 @@ struct VerifyTask {
                       ///< file.
   Shape chunk_shape;  ///< Chunk shape of the compressed file; empty: not chunked.
   std::optional<double> fill_value;
-  ErrorBound asked;  ///< psnr: checked as a PSNR; other modes: by the bounds below.
+  ErrorBound requested;  ///< psnr: checked as a PSNR; other modes: by the bounds below.
   double absolute_bound = 0;
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is then 0.
   std::vector<double> component_bounds;   ///< See FieldAttributes; empty: one bound for all values.
@@ -95,9 +95,9 @@ struct VerifyTask {
   double bound() const { return pointwise_bound > 0 ? pointwise_bound : absolute_bound; }
   /// True if one bound relative to the range applies to all values.
   bool width_matters() const {
-    return asked.needs_range() && std::isfinite(absolute_bound) && absolute_bound > 0;
+    return requested.needs_range() && std::isfinite(absolute_bound) && absolute_bound > 0;
   }
-  bool psnr_asked() const { return asked.mode == BoundMode::psnr && resolve_range; }
+  bool psnr_requested() const { return requested.mode == BoundMode::psnr && resolve_range; }
 };
 
 /// A value that violates its bound. Values are stored as their bytes, so that none is rounded.
@@ -207,8 +207,8 @@ void report_fields(const VerifiedField& field, Visit&& visit) {
   visit("dtype", dtype_name(task.dtype));
   visit("shape", task.shape);
   visit("codec", task.codec);
-  visit("bound_mode", bound_mode_name(task.asked.mode));
-  visit("bound_asked", task.asked.value);
+  visit("bound_mode", bound_mode_name(task.requested.mode));
+  visit("bound_asked", task.requested.value);
   visit("absolute_bound",
         value_if(std::isfinite(task.absolute_bound) && task.bound_known && !pointwise,
                  task.absolute_bound));

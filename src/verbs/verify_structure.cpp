@@ -77,7 +77,7 @@ Result<StructureFindings> compare_structure(const VerifyRequest& request, const 
     TAILRACE_TAKE(datasets, check->compare(mine));
     return Status();
   };
-  TAILRACE_TRY(ranks.settle(comm.is_root() ? at_root() : Status()));
+  TAILRACE_TRY(ranks.agree(comm.is_root() ? at_root() : Status()));
   Bytes packed = packed_paths(datasets);
   comm.broadcast(packed, 0);
   datasets = unpacked_paths(packed);

@@ -222,10 +222,10 @@ Status GatheredSteps::check_coverage(Comm& comm) {
     checked.push_back(&field);
   }
   if (owned.empty()) return Status();
-  OwnerAssignment settlement(comm, owned);
-  const RankNumbers waiting = settlement.numbers();
+  OwnerAssignment assignment(comm, owned);
+  const RankNumbers waiting = assignment.numbers();
   const auto no_more = [](const Ownership&) { return Status(); };
-  TAILRACE_TRY(settlement.finish(waiting, no_more).status());
+  TAILRACE_TRY(assignment.finish(waiting, no_more).status());
   for (GatheredField* field : checked) field->covered_by = boxes_of(field->puts);
   return Status();
 }

@@ -238,18 +238,18 @@ Status Writer::find_existing_parts(std::vector<FieldState>& fields, Status& mine
   if (!appended_) {
     const auto makes_dataset = [](const FieldState& field) { return field.makes_dataset(); };
     // Otherwise look nothing up: the metadata of the step before may still be in preparation.
-    const bool asked = std::any_of(fields.begin(), fields.end(), makes_dataset);
-    if (comm_->is_root() && asked) mine = look();
+    const bool makes_datasets = std::any_of(fields.begin(), fields.end(), makes_dataset);
+    if (comm_->is_root() && makes_datasets) mine = look();
     return Status();
   }
-  const Result<Bytes> said = broadcast_from_root(*comm_, [&](ByteWriter& words) {
+  const Result<Bytes> received = broadcast_from_root(*comm_, [&](ByteWriter& message) {
     TAILRACE_TRY(look());
-    pack_continued(fields, words);
+    pack_continued(fields, message);
     return Status();
   });
-  if (!said.ok()) return said.status();
-  ByteReader reader(*said);
-  if (!is_any_continued(*said)) return Status();
+  if (!received.ok()) return received.status();
+  ByteReader reader(*received);
+  if (!is_any_continued(*received)) return Status();
   // The next reduction depends on which fields are continued.
   return comm_->agree(local_part([&] {
     take_continued(reader, fields);
@@ -348,8 +348,8 @@ Status Writer::go_on_with_chunks(std::vector<FieldState>& fields) {
 Status Writer::choose_codecs_and_owners(Step& step) {
   const std::vector<FieldState*> active = step.active(record_);
   const std::vector<OwnedField> owned = owned_fields(active);
-  OwnerAssignment settlement(*comm_, owned);
-  RankNumbers waiting = settlement.numbers();
+  OwnerAssignment assignment(*comm_, owned);
+  RankNumbers waiting = assignment.numbers();
   TAILRACE_TRY(choose_codecs(step.report, waiting));
   BoundVerdicts verdicts(record_.fields);
   TAILRACE_TRY(prepare_books(*comm_, record_.fields));
@@ -362,16 +362,16 @@ Status Writer::choose_codecs_and_owners(Step& step) {
     TAILRACE_TRY(check_pulled_chunks(owned, ownership));
     return options_.mode == StepMode::sync ? Status() : check_can_be_handed_over(active);
   };
-  Result<Ownership> settled = settlement.finish(waiting, check, verdicts.numbers());
-  if (!settled.ok()) return settled.status();
+  Result<Ownership> assigned = assignment.finish(waiting, check, verdicts.numbers());
+  if (!assigned.ok()) return assigned.status();
   verdicts.note(record_.fields);
-  TAILRACE_TRY(check_bound_widths(record_.fields, kWordsOfSteps));
+  TAILRACE_TRY(check_bound_widths(record_.fields, kSyntaxOfSteps));
   for (const FieldState& field : record_.fields) {
     if (!log_ || !comm_->is_root() || !field.makes_dataset()) continue;
-    const std::string remark = bound_width_remark(field, kWordsOfSteps);
+    const std::string remark = bound_width_remark(field, kSyntaxOfSteps);
     if (!remark.empty()) log_(remark);
   }
-  step.ownership = std::make_shared<const Ownership>(std::move(*settled));
+  step.ownership = std::make_shared<const Ownership>(std::move(*assigned));
   return Status();
 }
 
@@ -403,7 +403,7 @@ Status Writer::complete_step(Step& step, const RankNumbers& along) {
   report.exposed_s = report.handover_s + clock_.now_s() - start_s + step.delay_s;
   if (options_.mode == StepMode::sync) report.step_s = clock_.now_s() - step.start_s;
   StepSums sums(active, done, sync_s, report);
-  if (sizes_are_asked_for(active, options_)) {
+  if (needs_forecasts(active, options_)) {
     sums.add_forecasts(step.plan, learn_sizes(active, *step.ownership, step.plan, done.written));
   }
   BookLessons books(active, sums.numbers);
@@ -436,7 +436,7 @@ Status Writer::plan(std::span<FieldState* const> active, Step& step) {
   StepPlan& plan = step.plan;
   plan.fields = make_field_plans(active);
   reserve_by_shape(*comm_, output_.tail(), options_.alignment_bytes, plan.fields);
-  if (!sizes_are_asked_for(active, options_)) return Status();
+  if (!needs_forecasts(active, options_)) return Status();
   const double start_s = clock_.now_s();
   const WorkForce force{static_cast<std::uint64_t>(comm_->n_ranks()),
                         std::max<std::uint64_t>(n_threads(), 1)};
@@ -513,7 +513,7 @@ Status Writer::reserve_front(std::span<FieldState* const> active) {
     }
     TAILRACE_TRY(publish_datasets(file, updates, by_plan));
     TAILRACE_TRY(publish_attributes(file, record_.attributes));
-    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.tell(file, notes));
+    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
     return after_datasets_ ? after_datasets_(file) : Status();
   };
   Status reserved;
@@ -537,9 +537,9 @@ void Writer::balance(Step& step) {
 
 std::unique_ptr<Executor> Writer::make_executor(Step& step) {
   if (lane_stock_ == nullptr) {
-    const bool beside = options_.mode != StepMode::sync;
+    const bool concurrently = options_.mode != StepMode::sync;
     lane_stock_ = std::make_unique<LaneStock>(
-        n_threads(), beside ? ThreadPriority::waiting : ThreadPriority::equal);
+        n_threads(), concurrently ? ThreadPriority::waiting : ThreadPriority::equal);
   }
   ExecutorSettings settings;
   settings.memory_bytes = options_.memory_bytes - set_aside_bytes_;
@@ -676,7 +676,7 @@ Status Writer::publish_at_root(const Step& step, std::span<FieldState* const> ac
     Updates updates;
     GatheredChunks chunks;
   };
-  const Notes notes = notes_of_file_.settle(output_.file(), options_.notes, appended_);
+  const Notes notes = notes_of_file_.choose(output_.file(), options_.notes, appended_);
   const auto all = std::make_shared<UpdatesAndChunks>(
       UpdatesAndChunks{updates_of(active, notes), std::move(chunks)});
   const bool at_once = options_.mode == StepMode::sync;
@@ -687,7 +687,7 @@ Status Writer::publish_at_root(const Step& step, std::span<FieldState* const> ac
     if (before) TAILRACE_TRY(before(file));
     TAILRACE_TRY(publish_datasets(file, all->updates, all->chunks.take_sorted()));
     TAILRACE_TRY(publish_attributes(file, attributes));
-    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.tell(file, notes));
+    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
     if (after) TAILRACE_TRY(after(file));
     trace_root(TraceEvent::Kind::index, at_once ? 0 : kCommitLaneNumber, publish_start_s,
                clock_.now_s());

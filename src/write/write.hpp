@@ -227,10 +227,10 @@ class Writer final {
   StepRecord record_;
   GatheredSteps gathered_{record_, options_};
   LineageTable lineages_;  ///< Passes what committed steps have learned to later fields.
-  std::optional<PutPattern> last_puts_;          ///< Puts of this rank in the last settled step.
+  std::optional<PutPattern> last_puts_;  ///< Puts of this rank in the last step with owners.
   std::vector<std::size_t> last_field_indices_;  ///< Agreed for that step.
   std::shared_ptr<const Ownership> last_ownership_;
-  std::uint64_t least_threads_ = 1;  ///< Fewest threads of any rank, at the last settled step.
+  std::uint64_t least_threads_ = 1;  ///< Fewest threads of any rank, at the last step with owners.
   bool needs_main_lane();
   IdleTime idle_;
   std::optional<MachineProfile> profile_;  ///< Read when the file is opened.

@@ -80,7 +80,7 @@ void Writer::end_iteration(double now_s) {
                   began_s + obstacle.end_s, 0, 0});
     }
   }
-  if (flight_ != nullptr) flight_->beside = std::move(seen);
+  if (flight_ != nullptr) flight_->iteration = std::move(seen);
 }
 
 /// Store a finished step's events for the trace and the recording.
@@ -89,8 +89,8 @@ void Writer::keep_events(Step& step, const std::vector<WrittenChunk>& written) {
   if (options_.trace) {
     for (const TraceEvent& event : events) trace_.add(event);
   }
-  if (options_.record_path.empty() || !(step.beside.iteration_s > 0)) return;
-  recorder_.add(step.beside, idle_.iteration_start_s(), *step.ownership, step.plan, written,
+  if (options_.record_path.empty() || !(step.iteration.iteration_s > 0)) return;
+  recorder_.add(step.iteration, idle_.iteration_start_s(), *step.ownership, step.plan, written,
                 events);
 }
 

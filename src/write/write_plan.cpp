@@ -76,7 +76,7 @@ Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_mis
 
 }  // namespace
 
-/// State of a settlement: this rank's parts, its announcements, and the decisions as home.
+/// State of an owner assignment: this rank's parts, its announcements, and the decisions as home.
 class OwnerAssignment::Parts {
  public:
   Parts(Comm& comm, std::span<const OwnedField> fields)
@@ -148,17 +148,17 @@ class OwnerAssignment::Parts {
   /// Announce this rank's chunks, decide as home, and receive the decisions on this rank's chunks.
   Status ask(bool announced_all) {
     Status judged;
-    std::vector<ChunkKey> heard;
-    Result<std::vector<ChunkRecord>> settled =
+    std::vector<ChunkKey> announced;
+    Result<std::vector<ChunkRecord>> decided =
         ask_homes(comm_, std::move(*shared_), [&](ChunkRecord& chunk) {
           const Status fits = judge(chunk);
           if (judged.ok()) judged = fits;
-          heard.push_back(chunk.key);
+          announced.push_back(chunk.key);
           return true;
         });
-    if (announced_all && judged.ok()) judged = find_untouched(heard);
-    if (!settled.ok()) return settled.status();
-    TAILRACE_TRY(take_decided(*settled));
+    if (announced_all && judged.ok()) judged = find_untouched(announced);
+    if (!decided.ok()) return decided.status();
+    TAILRACE_TRY(take_decided(*decided));
     return judged;
   }
 
@@ -207,12 +207,12 @@ class OwnerAssignment::Parts {
   }
 
   /// Find a hole, as home, once all chunks were announced: a chunk that no rank announced is one.
-  Status find_untouched(std::span<const ChunkKey> heard) const {
+  Status find_untouched(std::span<const ChunkKey> announced) const {
     Status found;
     dealing_.for_each_at(comm_.rank(), [&](ChunkKey key) {
       const OwnedField& field = fields_[key.field];
       if (!found.ok() || field.allow_holes) return;
-      if (std::binary_search(heard.begin(), heard.end(), key)) return;
+      if (std::binary_search(announced.begin(), announced.end(), key)) return;
       const Box chunk = field.grid.clipped_box(key.chunk_index);
       found = hole_error(field, chunk, chunk.n_elements());
     });
@@ -220,8 +220,8 @@ class OwnerAssignment::Parts {
   }
 
   /// Turn the decisions of homes into jobs (if this rank owns) and debts (if it does not).
-  Status take_decided(std::vector<ChunkRecord>& settled) {
-    for (ChunkRecord& chunk : settled) {
+  Status take_decided(std::vector<ChunkRecord>& decided) {
+    for (ChunkRecord& chunk : decided) {
       const auto parts = parts_.find(chunk.key);
       if (parts == parts_.end())
         return Status(Code::internal, "received a record for a chunk that this rank does not have");
@@ -316,7 +316,7 @@ constexpr double kUnseenSpread = 0.25;
 constexpr double kUnprovenWidening = 1.25;
 /// Smallest informative chunk: a smaller one is mostly header, and says nothing about samples of
 /// larger ones.
-constexpr std::uint64_t kTellingBytes = 1024;
+constexpr std::uint64_t kInformativeBytes = 1024;
 /// Largest deviation of a history that makes a sample unnecessary. If the previous step predicts a
 /// chunk to within this fraction (one standard deviation), only every kSampledEvery-th chunk is
 /// sampled. These differ by step, so that sudden changes are noticed. Less than SizeHistory assumes
@@ -367,7 +367,7 @@ class JobSampler {
  private:
   Status sample(std::size_t job_index);
   const PutRecord* pulled_put(const ChunkJob& job) const;
-  bool foretold(const ChunkJob& job) const;
+  bool is_forecast(const ChunkJob& job) const;
 
   std::span<FieldState* const> active_;
   const Ownership& ownership_;
@@ -393,7 +393,7 @@ const PutRecord* JobSampler::pulled_put(const ChunkJob& job) const {
   return put.source != nullptr ? &put : nullptr;
 }
 
-bool JobSampler::foretold(const ChunkJob& job) const {
+bool JobSampler::is_forecast(const ChunkJob& job) const {
   const LearnedField& learned = active_[job.field]->learned;
   const std::uint64_t n_steps = active_[job.field]->n_entries + learned.inherited.age;
   if (!roughly_ && (job.chunk_index + n_steps) % kSampledEvery == 0) return false;
@@ -434,7 +434,7 @@ Status JobSampler::run(std::uint64_t n_threads) {
   std::vector<std::vector<std::size_t>> to_read(active_.size());
   for (std::size_t j = 0; j < ownership_.jobs.size(); ++j) {
     const ChunkJob& job = ownership_.jobs[j];
-    if (foretold(job)) continue;
+    if (is_forecast(job)) continue;
     if (pulled_put(job) != nullptr) {
       to_read[job.field].push_back(j);
     } else {
@@ -510,7 +510,7 @@ std::vector<FieldPlan> make_field_plans(std::span<FieldState* const> active) {
   return plans;
 }
 
-bool sizes_are_asked_for(std::span<FieldState* const> active, const FileOptions& options) {
+bool needs_forecasts(std::span<FieldState* const> active, const FileOptions& options) {
   return options.order != "given" || options.trace || options.mode == StepMode::in_situ ||
          places_are_reserved(active);
 }
@@ -566,9 +566,10 @@ std::vector<ForecastSums> learn_sizes(std::span<FieldState* const> active,
     const auto job = job_of.find({chunk.field, chunk.chunk_index});
     if (job == job_of.end()) continue;
     const JobForecast& forecast = step.forecasts[job->second];
-    const bool telling = chunk.encoded_bytes >= kTellingBytes;
-    active[chunk.field]->learned.history.record(
-        chunk.chunk_index, telling ? forecast.sampled_bytes : std::nullopt, chunk.encoded_bytes);
+    const bool informative = chunk.encoded_bytes >= kInformativeBytes;
+    active[chunk.field]->learned.history.record(chunk.chunk_index,
+                                                informative ? forecast.sampled_bytes : std::nullopt,
+                                                chunk.encoded_bytes);
     const auto encoded = static_cast<double>(chunk.encoded_bytes);
     sums[chunk.field].predicted_bytes += forecast.encoded_bytes;
     sums[chunk.field].size_errors += std::abs(forecast.encoded_bytes - encoded) / encoded;

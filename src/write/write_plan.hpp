@@ -108,7 +108,7 @@ struct WorkForce {
 std::vector<FieldPlan> make_field_plans(std::span<FieldState* const> active);
 
 /// True if this step's layouts, order or trace need forecasts. The same on all ranks.
-bool sizes_are_asked_for(std::span<FieldState* const> active, const FileOptions& options);
+bool needs_forecasts(std::span<FieldState* const> active, const FileOptions& options);
 
 /// Forecast all of this rank's jobs, order them, and compute their timeline. Not collective. Cost:
 /// a sample of each chunk (about 2 % of its encode time) on n_threads threads.

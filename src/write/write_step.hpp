@@ -95,7 +95,7 @@ struct PutPattern {
 /// last step's puts?
 class StepOpening {
  public:
-  /// @param last_puts  of this rank, in the last settled step.
+  /// @param last_puts  of this rank, in the last step with owners.
   /// @param along  more numbers to be reduced, the same number of them on every rank.
   StepOpening(Comm& comm, const StepRecord& record, const std::optional<PutPattern>& last_puts,
               RankNumbers along = {});
@@ -120,11 +120,11 @@ struct Step {
   StepPlan plan;
   std::vector<int> writers;  ///< Rank on the node that writes each job; see exec/executor.hpp.
   StepReport report;
-  Trace trace;               ///< Events of its lanes.
-  RecordedIteration beside;  ///< Iteration during which it was written; see lab.record=.
-  double delay_s = 0;        ///< Total delay of the application's obstacles.
-  double start_s = 0;        ///< Time of its end_step call.
-  Status failure;            ///< Failure of this rank, before anything is encoded.
+  Trace trace;                  ///< Events of its lanes.
+  RecordedIteration iteration;  ///< Iteration during which it was written; see lab.record=.
+  double delay_s = 0;           ///< Total delay of the application's obstacles.
+  double start_s = 0;           ///< Time of its end_step call.
+  Status failure;               ///< Failure of this rank, before anything is encoded.
 
   std::unique_ptr<Executor> executor;  // last: its threads use the members above
 

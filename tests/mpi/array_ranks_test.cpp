@@ -73,7 +73,7 @@ void run_case(const Case& what, const std::string& path, unsigned seed) {
     }
     for (int round = 0; round < 3; ++round) {
       put_some(*file, shape, runs_serve(what.lengths), random, next, reference);
-      if (round == 1) EXPECT_OK(file->settle());
+      if (round == 1) EXPECT_OK(file->end_collective_put());
       EXPECT_OK(file->flush());
       check_all(*file, shape, reference);
       for (std::size_t d = 0; d < shape.size(); ++d) {
@@ -120,7 +120,7 @@ TEST(ArrayFile, RowByRowBeyondTheCap) {
       EXPECT_OK(put_values(*file, 0, {{row, 0}, {1, kColumns}, {}},
                            std::vector<float>(kColumns, static_cast<float>(row))));
     }
-    EXPECT_OK(file->settle());
+    EXPECT_OK(file->end_collective_put());
   }
   EXPECT_OK(file->close());
   EXPECT_EQ(file->report().n_chunks, kRows / 16 * 4);

@@ -82,7 +82,7 @@ TEST(ArrayMeetings, EndAPutThatRanksMakeTogether) {
     mpi_counts::n_collectives = mpi_counts::n_sends = 0;
     EXPECT_OK(put_values(*file, 0, {{row, 0}, {1, 8}, {}}, std::vector<double>(8, double(row))));
     EXPECT_EQ(mpi_counts::n_collectives + mpi_counts::n_sends, 0U);
-    EXPECT_OK(file->settle());
+    EXPECT_OK(file->end_collective_put());
     EXPECT_EQ(mpi_counts::n_collectives, most);
     EXPECT_EQ(mpi_counts::n_sends, 0U);
     EXPECT_EQ(file->model().dimensions[0].length, (round + 1) * std::uint64_t(api_test::n_ranks()));
@@ -94,7 +94,7 @@ TEST(ArrayMeetings, EndAPutThatRanksMakeTogether) {
   ASSERT_TRUE(made.ok()) << made.status().message();
   mpi_counts::n_collectives = mpi_counts::n_sends = 0;
   (*made)->begin_collective_put();
-  EXPECT_OK((*made)->settle());
+  EXPECT_OK((*made)->end_collective_put());
   EXPECT_EQ(mpi_counts::n_collectives, most);
   EXPECT_EQ(mpi_counts::n_sends, 0U);
   EXPECT_OK((*made)->close());
@@ -112,10 +112,10 @@ TEST(DatasetArrayRanks, OrderOutlastsManyCalls) {
   const Slab all{{0, 0}, {64, 64}, {}};
   for (int round = 1; round <= 2; ++round) {
     if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, {{0, 0}, {60, 64}, {}}, round));
-    EXPECT_OK(array.settle());
+    EXPECT_OK(array.end_collective_put());
     EXPECT_EQ(array.report().n_flushes, several ? round - 1U : 0U);
     for (int i = 0; i < (1 << 21) + 10; ++i) array.begin_collective_put();
-    EXPECT_OK(array.settle());
+    EXPECT_OK(array.end_collective_put());
     EXPECT_EQ(array.report().n_flushes, several ? static_cast<unsigned>(round) : 0U);
   }
   if (api_test::is_last()) EXPECT_OK(put_doubles(array, x, all, 3));

@@ -135,9 +135,9 @@ struct OneRank {
         if (const auto task = shared.take()) {
           const Status done = write(task->address, task->bytes);
           ++n_written_for_others;
-          shared.settle(*task,
-                        done.ok() ? SharedWrites::Outcome::written : SharedWrites::Outcome::failed,
-                        done);
+          shared.complete(
+              *task, done.ok() ? SharedWrites::Outcome::written : SharedWrites::Outcome::failed,
+              done);
         } else {
           list_late(shared.collect());
           std::this_thread::sleep_for(std::chrono::microseconds(50));

@@ -105,7 +105,7 @@ def test_every_method_has_words(monkeypatch):
     codecs = [codec.replace("@", "_") for codec in transparent.CODECS]
     methods = [*plot.NAMES, *(f"P_{layout}" for layout in transparent.LAYOUTS),
                *(f"{way}_{codec}" for way in "PT" for codec in codecs)]
-    words = [plot.words_of(method) for method in methods]
+    words = [plot.label_of(method) for method in methods]
     assert len(set(words)) == len(words) and not [text for text in words if "_" in text]
 
 

@@ -238,7 +238,7 @@ class FileRun {
   }
 
   /// No call has failed so far, so earlier reported steps are committed.
-  void settle() {
+  void commit_reported() {
     for (StepCase& step : steps_) {
       if (step.fate == Fate::reported) step.fate = Fate::committed;
     }
@@ -246,11 +246,11 @@ class FileRun {
 
   void wait() {
     if (const auto report = file_->wait()) note(*report);
-    settle();
+    commit_reported();
   }
 
   void note(const tailrace::StepReport& report) {
-    settle();
+    commit_reported();
     if (!report.completed) return;
     for (StepCase& step : steps_) {
       if (step.fields.front().path == report.fields.front().path) step.fate = Fate::reported;
@@ -437,15 +437,15 @@ int main(int n_arguments, char** arguments) {
   Random random(options.seed);
   Tally tally;
   const double end_s = now_s() + options.seconds;
-  double settled_mib = 0;
+  double early_mib = 0;
   while (now_s() < end_s || tally.n_files < 10) {
     FileRun(options, random, tally).run();
     // The first files fill the allocator's pools and HDF5's free lists.
-    if (tally.n_files == 10) settled_mib = memory_mib("VmRSS");
+    if (tally.n_files == 10) early_mib = memory_mib("VmRSS");
   }
   const double last_mib = memory_mib("VmRSS");
-  if (last_mib > 2 * settled_mib + kSlackMib) {
-    std::printf("VIOLATION: %.0f MiB after ten files, %.0f at the end\n", settled_mib, last_mib);
+  if (last_mib > 2 * early_mib + kSlackMib) {
+    std::printf("VIOLATION: %.0f MiB after ten files, %.0f at the end\n", early_mib, last_mib);
     tally.n_violations += 1;
   }
   std::printf(
@@ -457,7 +457,7 @@ int main(int n_arguments, char** arguments) {
       static_cast<unsigned long long>(tally.n_failed),
       static_cast<unsigned long long>(tally.n_values),
       static_cast<unsigned long long>(tally.n_delayed_obstacles), tally.idle_encode_s,
-      tally.backpressure_s, tally.largest_process_mib, settled_mib, last_mib,
+      tally.backpressure_s, tally.largest_process_mib, early_mib, last_mib,
       static_cast<unsigned long long>(tally.n_violations));
   return tally.n_violations == 0 ? 0 : 1;
 }

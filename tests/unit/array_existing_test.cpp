@@ -116,7 +116,7 @@ TEST_P(ArrayExisting, LaterPutsOfOtherRanksStayInEveryForm) {
         if (n_ranks - 1 - turn % n_ranks == rank) {  // the last is rank 0
           EXPECT_OK(put_values(*file, 0, slab, std::vector<double>(slab.n_elements(), value)));
         }
-        EXPECT_OK(file->settle());
+        EXPECT_OK(file->end_collective_put());
       }
       EXPECT_OK(file->close());
       if (rank == 0) expected = values;
@@ -160,7 +160,7 @@ TEST_P(ArrayExisting, EveryFormIsWrittenInto) {
           const Slab corner{{shape[0] - 1, shape[1] - 1}, {1, 1}, {}};
           reference.put(0, corner, std::vector<double>{far});
           if (rank == 0) EXPECT_OK(put_values(*file, 0, corner, std::vector<double>{far}));
-          EXPECT_OK(file->settle());
+          EXPECT_OK(file->end_collective_put());
         }
         const Shape now = file->model().shape_of(file->model().variables[0]);
         for (int op = 0; op < 4; ++op) {

@@ -85,7 +85,7 @@ void run_random(int n_ranks, const RandomCase& what, unsigned seed, int n_rounds
       }
       const Slab all = Slab::of(whole_box(shape));
       const unsigned what_next = random() % 4;
-      if (what_next == 0) EXPECT_OK(file->settle());
+      if (what_next == 0) EXPECT_OK(file->end_collective_put());
       EXPECT_OK(file->flush());
       // If the far corner has not been put, the file is shorter than the shape.
       Shape known = file->model().shape_of(file->model().variables[0]);
@@ -99,7 +99,7 @@ void run_random(int n_ranks, const RandomCase& what, unsigned seed, int n_rounds
       }
       ASSERT_EQ(reference.n_wrong_after_flush(values), 0U) << "round " << round;
       if (what_next == 1) {
-        EXPECT_OK(file->settle());
+        EXPECT_OK(file->end_collective_put());
         Shape larger = shape;
         for (std::size_t d = 0; d < larger.size(); ++d) {
           if (what.lengths[d] == 0) larger[d] += random() % 5;

@@ -35,7 +35,7 @@ TEST(ArrayFlush, RowByRowEncodesEachChunkOnce) {
   for (std::uint64_t row = 0; row < kRows; ++row) {
     EXPECT_OK(put_values(*file, 0, {{row, 0}, {1, kColumns}, {}},
                          smooth(kColumns, static_cast<double>(row))));
-    EXPECT_OK(file->settle());
+    EXPECT_OK(file->end_collective_put());
   }
   EXPECT_OK(file->flush());
   const ArrayFileReport& report = file->report();
@@ -149,7 +149,7 @@ TEST(ArrayFlush, HoldingBackMakesRoom) {
   for (std::uint64_t i = 0; i < 40000; ++i) {
     ASSERT_TRUE(put_values(*file, 0, {{2 * i}, {1}, {}}, std::vector<double>{1}).ok());
     if (i % 100 == 99) {
-      ASSERT_TRUE(file->settle().ok());
+      ASSERT_TRUE(file->end_collective_put().ok());
     }
   }
   EXPECT_LT(file->report().n_flushes, 20U);
@@ -229,7 +229,7 @@ TEST_P(ArrayFlushRanks, LaterPutsOfOtherRanksStay) {
         if (static_cast<int>(turn * 7 % static_cast<std::uint64_t>(n_ranks)) == rank) {
           EXPECT_OK(put_values(*file, 0, slab, std::vector<float>(slab.n_elements(), value)));
         }
-        EXPECT_OK(file->settle());
+        EXPECT_OK(file->end_collective_put());
       }
       EXPECT_OK(file->flush());
       EXPECT_EQ(get_values<float>(*file, 0, all), expected) << options;
@@ -250,7 +250,7 @@ TEST_P(ArrayFlushRanks, LaterTextsOfOtherRanksStay) {
       const std::vector<std::string> words(5, "turn " + std::to_string(turn));
       const Slab slab{{turn == 2 * n_ranks - 1 ? 1U : 0U}, {5}, {}};
       if (n_ranks - 1 - turn % n_ranks == rank) EXPECT_OK(file->put_texts(0, slab, words));
-      EXPECT_OK(file->settle());
+      EXPECT_OK(file->end_collective_put());
     }
     EXPECT_OK(file->flush());
     const std::string last = "turn " + std::to_string(2 * n_ranks - 1);
@@ -300,7 +300,7 @@ TEST_P(ArrayFlushRanks, RecordsGrowAndTypesKeepTheirValues) {
         const std::vector<std::string> word{"w" + std::to_string(t)};
         EXPECT_OK(file->put_texts(6, {{t}, {1}, {}}, word));
       }
-      EXPECT_OK(t % 3 == 2 ? file->flush() : file->settle());
+      EXPECT_OK(t % 3 == 2 ? file->flush() : file->end_collective_put());
       EXPECT_EQ(file->model().dimensions[0].length, t + 1);
     }
     EXPECT_OK(file->flush());
@@ -329,7 +329,7 @@ TEST_P(ArrayFlushRanks, ReadAllSeesEveryRanksValues) {
     ASSERT_NE(file, nullptr);
     EXPECT_OK(file->change_model(one_variable(ModelType::f32, {0, 10})));
     EXPECT_OK(put_values(*file, 0, {{rank, 0}, {1, 10}, {}}, smooth(10, double(rank))));
-    EXPECT_OK(file->settle());
+    EXPECT_OK(file->end_collective_put());
     std::vector<float> values(10);
     const std::uint64_t other = (rank + 1) % n_ranks;
     const ReadRequest request{

@@ -157,7 +157,7 @@ void put_superseded(ArrayFile& file, int form) {
     for (std::size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i) * 1e6F;
     EXPECT_OK(put_values(file, 0, Slab{{0}, {kLength}, {}}, large));
   }
-  if (file.comm().n_ranks() > 1) EXPECT_OK(file.settle());
+  if (file.comm().n_ranks() > 1) EXPECT_OK(file.end_collective_put());
   if (!last) return;
   const auto small = [](std::uint64_t at) { return static_cast<float>(at) * 1e-3F; };
   const auto put_every = [&](const Slab& slab) {

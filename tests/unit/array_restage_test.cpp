@@ -79,7 +79,7 @@ TEST(ArrayRestage, AFullSpillFolderLeavesNoOldValues) {
     // The spill file has 4 MiB and cannot grow; chunks of equal values are small.
     if (file->comm().is_root()) limit = new FileLimit(4U << 20);
     file->comm().barrier();
-    EXPECT_OK(file->settle());
+    EXPECT_OK(file->end_collective_put());
     file->comm().barrier();
     if (file->comm().is_root()) delete limit.exchange(nullptr);
     file->comm().barrier();
@@ -126,7 +126,7 @@ TEST(ArrayRestage, AFlushThatHoldsBackAndFailsKeepsAll) {
     file->comm().barrier();
     full = true;
     file->comm().barrier();
-    EXPECT_EQ(file->settle().code(), Code::no_space);
+    EXPECT_EQ(file->end_collective_put().code(), Code::no_space);
     if (file->comm().is_root()) {
       EXPECT_EQ(get_values<std::int32_t>(*file, 0, wide_rows(2, 16)), filled(wide_rows(2, 16), 1));
       EXPECT_EQ(get_values<std::int32_t>(*file, 0, wide_rows(64, 2)), filled(wide_rows(64, 2), 1));
@@ -134,7 +134,7 @@ TEST(ArrayRestage, AFlushThatHoldsBackAndFailsKeepsAll) {
     file->comm().barrier();
     full = false;
     file->comm().barrier();
-    EXPECT_OK(file->settle());
+    EXPECT_OK(file->end_collective_put());
     EXPECT_GT(file->report().n_chunks, 0U);
     EXPECT_LT(file->report().n_chunks, kRows / kChunkRows);  // the last one waits
     EXPECT_OK(file->flush());

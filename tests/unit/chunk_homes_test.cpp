@@ -240,10 +240,10 @@ TEST(ChunkPlaces, DealWhatAllShareOn_2_3_4_Ranks) {
         if (rank < last) field.claims.push_back({rank, 5});
       }
       ChunkPlaces places;
-      const Result<PatchOwnership> settled = places.settle(*comm, fields, false);
-      ASSERT_TRUE(settled.ok());
+      const Result<PatchOwnership> assigned = places.assign_owners(*comm, fields, false);
+      ASSERT_TRUE(assigned.ok());
       const std::scoped_lock lock(mutex);
-      for (const ChunkJob& job : settled->ownership.jobs) {
+      for (const ChunkJob& job : assigned->ownership.jobs) {
         if (job.field < n_alike) {
           ++n_shared[rank];
         } else {
@@ -275,7 +275,7 @@ TEST(AskHomes, EveryRankHearsOfItsChunksOn_1_2_3_4_Ranks) {
         mine.insert(chunk);
       }
       ChunkKey last{0, 0};
-      const Result<std::vector<ChunkRecord>> settled =
+      const Result<std::vector<ChunkRecord>> decided =
           ask_homes(*comm, std::move(mail), [&](ChunkRecord& chunk) {
             EXPECT_EQ(dealing.home_of(chunk.key), rank);
             EXPECT_LE(last, chunk.key);
@@ -289,11 +289,11 @@ TEST(AskHomes, EveryRankHearsOfItsChunksOn_1_2_3_4_Ranks) {
             chunk.place = {100 + chunk.key.chunk_index, 7, 1};
             return true;
           });
-      ASSERT_TRUE(settled.ok());
+      ASSERT_TRUE(decided.ok());
       mine.erase(28);
-      ASSERT_EQ(settled->size(), mine.size());
+      ASSERT_EQ(decided->size(), mine.size());
       auto expected = mine.begin();
-      for (const ChunkRecord& chunk : *settled) {
+      for (const ChunkRecord& chunk : *decided) {
         EXPECT_EQ(chunk.key.chunk_index, *expected++);
         const bool owns = chunk.owner == rank;
         EXPECT_EQ(chunk.place.address, owns ? 100 + chunk.key.chunk_index : 0);

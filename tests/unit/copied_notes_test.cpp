@@ -50,12 +50,12 @@ TEST(CopiedNotes, OfChunksAllHoldsOfValuesAllButHow) {
 }
 
 TEST(CopiedNotes, UnknownIsSaidInPlaceOfAllElse) {
-  const CopiedNotes unknown = said_unknown();
-  EXPECT_TRUE(is_said_unknown(unknown));
-  EXPECT_FALSE(is_said_unknown(nothing_said()));
-  EXPECT_FALSE(is_said_unknown(CopiedNotes()));
+  const CopiedNotes unknown = recorded_as_unknown();
+  EXPECT_TRUE(is_recorded_unknown(unknown));
+  EXPECT_FALSE(is_recorded_unknown(no_notes()));
+  EXPECT_FALSE(is_recorded_unknown(CopiedNotes()));
   for (const char* name : kEncodingNoteNames) {
-    EXPECT_FALSE(nothing_said().instead.at(name)) << name;
+    EXPECT_FALSE(no_notes().instead.at(name)) << name;
     const std::string of_it = name;
     const bool word = of_it == kCodecAttribute || of_it == kBoundModeAttribute;
     ASSERT_EQ(unknown.instead.at(name).has_value(), word) << name;
@@ -79,7 +79,7 @@ TEST(CopiedNotes, RowsOfManySayWhatAllSay) {
   others.absolute_bound = 2;
   others.max_error = 0.25;
   RowNotes all = of_all_rows(some, others);
-  EXPECT_TRUE(all.said);
+  EXPECT_TRUE(all.recorded);
   EXPECT_EQ(all.absolute_bound, 2);
   EXPECT_EQ(all.max_error, 0.5);
   EXPECT_EQ(all.guards, guards("sign"));
@@ -97,9 +97,9 @@ TEST(CopiedNotes, RowsOfManySayWhatAllSay) {
   EXPECT_FALSE(notes.instead.at(kMaxErrorAttributeName));
   EXPECT_FALSE(notes.instead.at(kGuardAttribute));
   EXPECT_TRUE(notes_of_rows(some, some).instead.empty());
-  others.as_asked = "trz, abs=2";
-  EXPECT_FALSE(of_all_rows(some, others).said);
-  EXPECT_FALSE(of_all_rows(some, RowNotes()).said);
+  others.as_requested = "trz, abs=2";
+  EXPECT_FALSE(of_all_rows(some, others).recorded);
+  EXPECT_FALSE(of_all_rows(some, RowNotes()).recorded);
 }
 
 TEST(CopiedNotes, RowsWithOtherBoundsAreWithinTheLargestAbsoluteOne) {
@@ -107,10 +107,10 @@ TEST(CopiedNotes, RowsWithOtherBoundsAreWithinTheLargestAbsoluteOne) {
   RowNotes others{true, "trz, abs=2", 2, 1.0, guards("sign")};
   some.codec = others.codec = "trz";
   RowNotes third = some;
-  third.as_asked = "trz, rel=1e-4";
+  third.as_requested = "trz, rel=1e-4";
   for (const RowNotes& all : {of_all_rows(of_all_rows(some, others), third),
                               of_all_rows(third, of_all_rows(others, some))}) {
-    ASSERT_TRUE(all.said);
+    ASSERT_TRUE(all.recorded);
     EXPECT_EQ(all.guards, guards("sign"));
     const CopiedNotes notes = notes_of_rows(some, all);
     EXPECT_EQ(std::get<std::string>(*notes.instead.at(kBoundModeAttribute)), "abs");
@@ -119,10 +119,10 @@ TEST(CopiedNotes, RowsWithOtherBoundsAreWithinTheLargestAbsoluteOne) {
     EXPECT_EQ(std::get<double>(*notes.instead.at(kMaxErrorAttributeName)), 1);
   }
   others.absolute_bound = 0;  // A bound of another kind, or no bound.
-  EXPECT_FALSE(of_all_rows(some, others).said);
+  EXPECT_FALSE(of_all_rows(some, others).recorded);
   others.absolute_bound = 2;
   others.codec = "zfp";
-  EXPECT_FALSE(of_all_rows(some, others).said);
+  EXPECT_FALSE(of_all_rows(some, others).recorded);
 }
 
 }  // namespace

@@ -147,14 +147,14 @@ TEST(ChooseCodecs, WhatTheCallTakesBesidesLetsTheStepTakeLonger) {
   field.n_chunks = 1;
   field.candidates = {candidate("fast", 100e6, 0.01), candidate("small", 90e6, 0.1)};
   DumpSetting setting = setting_of(1, 1, 100e9);
-  for (const auto& [beside_s, objective, taken] :
+  for (const auto& [other_s, objective, taken] :
        {std::tuple(0.0, Objective::speed, 0U), std::tuple(0.0, Objective::balanced, 0U),
         std::tuple(1.0, Objective::speed, 0U), std::tuple(1.0, Objective::balanced, 1U),
         std::tuple(4.0, Objective::speed, 1U)}) {
-    setting.beside_s = beside_s;
+    setting.other_s = other_s;
     EXPECT_EQ(choose_codecs({&field, 1}, setting, objective).candidate,
               std::vector<std::size_t>{taken})
-        << beside_s;
+        << other_s;
   }
 }
 

@@ -139,16 +139,16 @@ TEST_P(LaneStockOfAWriter, ValuesAreTakenIntoMemoryThatWasThereBefore) {
   for (const char* codec : {",codec=trz", ",codec=none", ",codec=deflate"}) {
     create(codec);
     // Values that still wait for their write have no block to return at the next step.
-    const auto settled_step = [&] {
+    const auto completed_step = [&] {
       step();
       ASSERT_DONE(writer_->wait().status());
     };
-    for (int i = 0; i < 4; ++i) settled_step();
+    for (int i = 0; i < 4; ++i) completed_step();
     // The minimum of some rounds: a kernel short of memory may reclaim pages meanwhile.
     std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
     for (int round = 0; round < 20 && fewest >= 10U * 200; ++round) {
       const std::uint64_t n_before = n_page_faults();
-      for (int i = 0; i < 10; ++i) settled_step();
+      for (int i = 0; i < 10; ++i) completed_step();
       fewest = std::min(fewest, n_page_faults() - n_before);
     }
     EXPECT_LT(fewest, 10U * 200) << codec;

@@ -67,7 +67,7 @@ TEST(NetcdfLayout, RichModelReadsBackAsItself) {
   EXPECT_EQ(out.layout().dataset_path(3), "/_nc4_non_coord_y");
   EXPECT_FALSE(out.layout().has_dataset(3));
   ASSERT_DONE(out.create_all());
-  ASSERT_DONE(out.settle_and_commit());
+  ASSERT_DONE(out.prepare_and_commit());
   expect_same(model_of(out.path()), out.layout().model());
   ASSERT_DONE(out.file().close());
   expect_readable(out.path());
@@ -88,7 +88,7 @@ TEST(NetcdfLayout, ManyVariablesOfAFirstModelGoIntoAHeap) {
   }
   ASSERT_DONE(out.layout().change(model));
   ASSERT_DONE(out.create_all());
-  ASSERT_DONE(out.settle_and_commit());
+  ASSERT_DONE(out.prepare_and_commit());
   expect_same(model_of(out.path()), out.layout().model());
   ASSERT_DONE(out.file().close());
   expect_readable(out.path());
@@ -135,7 +135,7 @@ TEST(NetcdfLayout, ScalesAreAttachedToManyAsHdf5Does) {
     ASSERT_DONE(out.status());
     ASSERT_DONE(out.layout().change(model));
     ASSERT_DONE(out.create_all());
-    ASSERT_DONE(out.settle_and_commit());
+    ASSERT_DONE(out.prepare_and_commit());
     ASSERT_DONE(out.file().close());
   }
   EXPECT_EQ(count_attached(folder / "a.nc", some), std::pair(hssize_t{5000}, 8));
@@ -147,7 +147,7 @@ TEST(NetcdfLayout, ScalesAreAttachedToManyAsHdf5Does) {
     model.variables.push_back(variable_of("w", ModelType::f64, {0, 0}));
     ASSERT_DONE(out.layout().change(model));
     ASSERT_DONE(out.create_all());
-    ASSERT_DONE(out.settle_and_commit());
+    ASSERT_DONE(out.prepare_and_commit());
     ASSERT_DONE(out.file().close());
   }
   EXPECT_EQ(count_attached(folder / "a.nc", some), std::pair(hssize_t{5002}, 10));
@@ -207,18 +207,18 @@ TEST(NetcdfLayout, AppearsInSteps) {
   NetcdfModel model;
   model.dimensions = {{"t", 0, 0, true, false}, {"x", 0, 4, false, false}};
   ASSERT_DONE(out.layout().change(model));
-  ASSERT_DONE(out.settle_and_commit());
+  ASSERT_DONE(out.prepare_and_commit());
   expect_same(model_of(out.path()), out.layout().model());
   model.variables = {variable_of("v", ModelType::f64, {0, 1})};
   ASSERT_DONE(out.layout().change(model));
   ASSERT_DONE(out.create_all());
-  ASSERT_DONE(out.settle_and_commit());
+  ASSERT_DONE(out.prepare_and_commit());
   model.variables.push_back(variable_of("x", ModelType::f32, {1}));
   model.variables.push_back(variable_of("t", ModelType::i64, {0}));
   model.dimensions[0].length = 6;
   ASSERT_DONE(out.layout().change(model));
   ASSERT_DONE(out.create_all());
-  ASSERT_DONE(out.settle_and_commit());
+  ASSERT_DONE(out.prepare_and_commit());
   expect_same(model_of(out.path()), out.layout().model());
   EXPECT_EQ(*out.file().dataset_shape("/v"), (Shape{6, 4}));
   ASSERT_DONE(out.file().close());
@@ -250,7 +250,7 @@ TEST_P(ChangedModel, ReadsBackFromNewAndOpenedFiles) {
     ASSERT_DONE(out->status());
     ASSERT_DONE(out->layout().change(model));
     ASSERT_DONE(out->create_all());
-    ASSERT_DONE(out->settle_and_commit());
+    ASSERT_DONE(out->prepare_and_commit());
     if (reopened) {
       ASSERT_DONE(out->file().close());
       out = std::make_unique<LaidOutFile>(path, false);
@@ -260,7 +260,7 @@ TEST_P(ChangedModel, ReadsBackFromNewAndOpenedFiles) {
     GetParam().apply(next);
     ASSERT_DONE(out->layout().change(next));
     ASSERT_DONE(out->create_all());
-    ASSERT_DONE(out->settle_and_commit());
+    ASSERT_DONE(out->prepare_and_commit());
     expect_same(model_of(path), out->layout().model());
     for (std::size_t v = 0; v < next.variables.size(); ++v) {
       EXPECT_EQ(next.variables[v].name, out->layout().model().variables[v].name);
@@ -367,7 +367,7 @@ TEST(NetcdfLayout, GrowsWhatHasFiltersThatHdf5DoesNotKnow) {
     ASSERT_DONE(out.layout().create_variable(0, storage));
     model.dimensions[0].length = 2;
     ASSERT_DONE(out.layout().change(model));
-    ASSERT_DONE(out.settle_and_commit());
+    ASSERT_DONE(out.prepare_and_commit());
     ASSERT_DONE(out.file().close());
   }
   LaidOutFile again(folder / "a.nc", false);
@@ -375,7 +375,7 @@ TEST(NetcdfLayout, GrowsWhatHasFiltersThatHdf5DoesNotKnow) {
   NetcdfModel next = again.layout().model();
   next.dimensions[0].length = 5;
   ASSERT_DONE(again.layout().change(next));
-  ASSERT_DONE(again.settle_and_commit());
+  ASSERT_DONE(again.prepare_and_commit());
   EXPECT_EQ(*again.file().dataset_shape("/v"), (Shape{5, 8}));
   EXPECT_EQ(model_of(again.path()), next);
 }
@@ -385,7 +385,7 @@ TEST(NetcdfLayout, LibraryAppendsAndWeReadIt) {
   LaidOutFile out(folder / "a.nc", true);
   ASSERT_DONE(out.layout().change(rich_model()));
   ASSERT_DONE(out.create_all());
-  ASSERT_DONE(out.settle_and_commit());
+  ASSERT_DONE(out.prepare_and_commit());
   ASSERT_DONE(out.file().close());
   LaidOutFile more(folder / "b.nc", true);
   NetcdfModel model;
@@ -393,7 +393,7 @@ TEST(NetcdfLayout, LibraryAppendsAndWeReadIt) {
   model.variables = {variable_of("added", ModelType::f64, {1, 0})};
   ASSERT_DONE(more.layout().change(model));
   ASSERT_DONE(more.create_all());
-  ASSERT_DONE(more.settle_and_commit());
+  ASSERT_DONE(more.prepare_and_commit());
   ASSERT_DONE(more.file().close());
   const int status = run_tool({"ncks", "-h", "-A", "-v", "added", more.path(), out.path()});
   if (status == -1 || status == 127) GTEST_SKIP() << "ncks is not installed";
@@ -410,7 +410,7 @@ TEST(NetcdfLayout, LibraryAppendsAndWeReadIt) {
   next.variables.push_back(variable_of("q", ModelType::i32, {*next.find_dimension(0, "q")}));
   ASSERT_DONE(again.layout().change(next));
   ASSERT_DONE(again.create_all());
-  ASSERT_DONE(again.settle_and_commit());
+  ASSERT_DONE(again.prepare_and_commit());
   ASSERT_DONE(again.file().close());
   expect_readable(out.path());
   EXPECT_EQ(model_of(out.path()).variables.size(), next.variables.size());

@@ -82,8 +82,8 @@ class LaidOutFile {
     }
     return Status();
   }
-  Status settle_and_commit() {
-    TAILRACE_TRY(layout_->settle());
+  Status prepare_and_commit() {
+    TAILRACE_TRY(layout_->prepare_commit());
     return file_->commit();
   }
 

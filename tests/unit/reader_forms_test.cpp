@@ -83,7 +83,7 @@ TEST(ReaderForms, AFileSaysWhichFiltersItsReadersNeed) {
   const TestFolder folder;
   const std::string path = folder / "need.h5";
   Hdf5File::Settings settings = for_everyone();
-  settings.says_readers_need = true;
+  settings.lists_readers_need = true;
   const auto text = [&] {
     const Hdf5Scope scope;
     const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));

@@ -321,7 +321,7 @@ TEST(Recover, ADamagedChunkIndexIsNamed) {
                          mentions(report->findings, "\"/b\" cannot be listed");
     // Nor does a reader treat the dataset as never written and return fill values.
     const auto file = StoredFile::open(path);
-    const auto datasets = file.ok() ? (*file)->list(Asked::fields) : file.status();
+    const auto datasets = file.ok() ? (*file)->list(CatalogDetail::fields) : file.status();
     const bool read = !datasets.ok() || (*file)->chunks(datasets->datasets.back()).ok();
     ::_exit(damaged && !read ? 0 : 1);
   }

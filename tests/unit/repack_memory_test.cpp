@@ -90,7 +90,7 @@ struct MapsToSeries {
                                                 .stored = stored,
                                                 .n_ranks = n_ranks,
                                                 .all_bytes = 128U << 20,
-                                                .asked = true,
+                                                .memory_given = true,
                                                 .scratch = scratch});
     EXPECT_TRUE(division.ok()) << division.status().message();
     return *division;

@@ -100,12 +100,12 @@ std::vector<JobForecast> forecasts_of(std::span<const FieldPlan> plans,
   return forecasts;
 }
 
-Ownership settle(Comm& comm, std::span<const FieldPlan> plans) {
+Ownership assign_owners(Comm& comm, std::span<const FieldPlan> plans) {
   std::vector<OwnedField> owned;
   for (const FieldPlan& plan : plans) owned.push_back({plan.path, plan.grid, false, plan.puts});
-  OwnerAssignment settlement(comm, owned);
+  OwnerAssignment assignment(comm, owned);
   return value_of(
-      settlement.finish(settlement.numbers(), [](const Ownership&) { return Status(); }));
+      assignment.finish(assignment.numbers(), [](const Ownership&) { return Status(); }));
 }
 
 /// Expects no overlap between any two allocations of the file, over all ranks.
@@ -137,7 +137,7 @@ TEST_P(Reserve, PlacesOfAllRanksAreDisjointAlignedAndLargeEnough) {
       const TestField pooled("arena", comm->rank(), comm->n_ranks());
       const TestField claimed("claimed", comm->rank(), comm->n_ranks());
       const std::vector<FieldPlan> plans = {slots.plan, pooled.plan, claimed.plan};
-      const Ownership ownership = settle(*comm, plans);
+      const Ownership ownership = assign_owners(*comm, plans);
       const auto forecasts = forecasts_of(plans, ownership.jobs, 1);
       const Reservations places =
           reserve_places(*comm, *tail, plans, ownership.jobs, forecasts, alignment);
@@ -169,7 +169,7 @@ TEST_P(Reserve, ForecastsWithoutSenseStillGivePlaces) {
     const TestField slots("predictive", comm->rank(), comm->n_ranks());
     const TestField pooled("arena", comm->rank(), comm->n_ranks());
     const std::vector<FieldPlan> plans = {slots.plan, pooled.plan};
-    const Ownership ownership = settle(*comm, plans);
+    const Ownership ownership = assign_owners(*comm, plans);
     std::vector<JobForecast> forecasts(ownership.jobs.size());
     for (std::size_t j = 0; j < forecasts.size(); ++j) {
       forecasts[j].encoded_bytes = std::array{kNaN, kInfinity, -5.0, 0.0, 1e300}[j % 5];
@@ -191,7 +191,7 @@ TEST_P(Reserve, NothingIsReservedWhereNoLayoutAsksForIt) {
     auto tail = value_of(comm->create_tail(5));
     const TestField claimed("claimed", comm->rank(), comm->n_ranks());
     const std::vector<FieldPlan> plans = {claimed.plan};
-    const Ownership ownership = settle(*comm, plans);
+    const Ownership ownership = assign_owners(*comm, plans);
     const Reservations places = reserve_places(*comm, *tail, plans, ownership.jobs, {}, 1);
     EXPECT_TRUE(places.slots.empty());
     EXPECT_EQ(places.arena.capacity, 0U);
@@ -226,7 +226,7 @@ Outcome write_step(int n_ranks, const std::vector<std::string>& layouts, double 
       plans.push_back(fields.back()->plan);
       plans.back().path += std::to_string(plans.size());
     }
-    const Ownership ownership = settle(*comm, plans);
+    const Ownership ownership = assign_owners(*comm, plans);
     ExecutorSettings settings;
     settings.alignment_bytes = alignment;
     settings.write_buffer_bytes = 10000;

@@ -78,16 +78,16 @@ TEST_F(TwoRanks, AGiftIsWrittenOnceItIsCollected_Invariant4) {
   EXPECT_FALSE(recipient().take().has_value());
   EXPECT_FALSE(donor().take_back().has_value());  // The chunk is being written.
   EXPECT_TRUE(donor().collect().empty());
-  EXPECT_EQ(donor().n_unsettled(), 1U);
-  recipient().settle(*task, Outcome::written);
-  EXPECT_EQ(donor().n_unsettled(), 1U);
+  EXPECT_EQ(donor().n_uncollected(), 1U);
+  recipient().complete(*task, Outcome::written);
+  EXPECT_EQ(donor().n_uncollected(), 1U);
   const auto receipts = donor().collect();
   ASSERT_EQ(receipts.size(), 1U);
   EXPECT_EQ(receipts[0].outcome, Outcome::written);
   EXPECT_EQ(receipts[0].chunk.address, 777U);
   EXPECT_EQ(receipts[0].chunk.chunk_index, 5U);
   EXPECT_EQ(receipts[0].writer, 1);
-  EXPECT_EQ(donor().n_unsettled(), 0U);
+  EXPECT_EQ(donor().n_uncollected(), 0U);
 }
 
 TEST_F(TwoRanks, TheOldestGoesFirstAndLargeOnesCanBeLeft) {
@@ -115,7 +115,7 @@ TEST_F(TwoRanks, AFullMailboxRefusesAndClaimsNothing) {
   }));
   EXPECT_EQ(chunk.address, 3U);
   const auto task = recipient().take();
-  recipient().settle(*task, Outcome::written);
+  recipient().complete(*task, Outcome::written);
   EXPECT_FALSE(give(8));  // The write is settled, but its slot is free only after collect().
   EXPECT_EQ(donor().collect().size(), 1U);
   EXPECT_TRUE(give(8));
@@ -125,7 +125,7 @@ TEST_F(TwoRanks, RoomIsUsedToTheLastByteAndAgain_Invariant3) {
   EXPECT_FALSE(give(room_bytes + 1));
   EXPECT_TRUE(give(room_bytes));
   EXPECT_FALSE(give(1));
-  recipient().settle(*recipient().take(), Outcome::written);
+  recipient().complete(*recipient().take(), Outcome::written);
   EXPECT_FALSE(give(1));
   EXPECT_EQ(donor().collect().size(), 1U);
   // Four quarters; the middle two return in the wrong order and free space for a half.
@@ -135,9 +135,9 @@ TEST_F(TwoRanks, RoomIsUsedToTheLastByteAndAgain_Invariant3) {
     tasks.push_back(*recipient().take());
   }
   EXPECT_FALSE(give(1));
-  recipient().settle(tasks[2], Outcome::written);
+  recipient().complete(tasks[2], Outcome::written);
   EXPECT_EQ(donor().collect().size(), 1U);
-  recipient().settle(tasks[1], Outcome::written);
+  recipient().complete(tasks[1], Outcome::written);
   EXPECT_EQ(donor().collect().size(), 1U);
   EXPECT_TRUE(give(room_bytes / 2, 9, 9));
   EXPECT_EQ(tasks[0].bytes[0], std::byte{0});
@@ -146,15 +146,16 @@ TEST_F(TwoRanks, RoomIsUsedToTheLastByteAndAgain_Invariant3) {
 
 TEST_F(TwoRanks, AFailedWriteComesBackWithItsTextAndRank) {
   ASSERT_TRUE(give(8));
-  recipient().settle(*recipient().take(), Outcome::failed, Status(Code::no_space, "disk is full"));
+  recipient().complete(*recipient().take(), Outcome::failed,
+                       Status(Code::no_space, "disk is full"));
   const auto receipts = donor().collect();
   ASSERT_EQ(receipts.size(), 1U);
   EXPECT_EQ(receipts[0].outcome, Outcome::failed);
   EXPECT_EQ(receipts[0].status.code(), Code::no_space);
   EXPECT_EQ(receipts[0].status.message(), "chunk given to rank 1: disk is full");
   ASSERT_TRUE(give(8));
-  recipient().settle(*recipient().take(), Outcome::failed,
-                     Status(Code::io_error, std::string(5000, 'x')));
+  recipient().complete(*recipient().take(), Outcome::failed,
+                       Status(Code::io_error, std::string(5000, 'x')));
   const std::string cut = donor().collect()[0].status.message();
   EXPECT_LT(cut.size(), 300U);
   EXPECT_EQ(cut.substr(cut.size() - 100), std::string(100, 'x'));
@@ -166,7 +167,7 @@ TEST_F(TwoRanks, WhatNobodyHasBegunCanBeTakenBack_Invariant2) {
   ASSERT_TRUE(task.has_value());
   EXPECT_FALSE(recipient().waiting());
   EXPECT_FALSE(recipient().take().has_value());
-  donor().settle(*task, Outcome::failed, Status(Code::io_error, "broken"));
+  donor().complete(*task, Outcome::failed, Status(Code::io_error, "broken"));
   const auto receipts = donor().collect();
   ASSERT_EQ(receipts.size(), 1U);
   EXPECT_EQ(receipts[0].writer, 0);
@@ -181,7 +182,7 @@ TEST_F(TwoRanks, OneLeavesWhenAllHaveClosedAndNothingIsOwed_Invariant5) {
   ASSERT_TRUE(give(8));
   donor().close();
   EXPECT_FALSE(recipient().may_leave());  // Two gifts wait.
-  for (int i = 0; i < 2; ++i) recipient().settle(*recipient().take(), Outcome::written);
+  for (int i = 0; i < 2; ++i) recipient().complete(*recipient().take(), Outcome::written);
   EXPECT_TRUE(recipient().may_leave());
   EXPECT_FALSE(donor().may_leave());  // The donor has not received the receipt.
   EXPECT_EQ(donor().collect().size(), 2U);
@@ -230,7 +231,7 @@ TEST_F(TwoRanks, AWriteIsPassedOnInPartsThatFit) {
         std::copy(task->bytes.begin(), task->bytes.end(),
                   file.begin() + static_cast<std::ptrdiff_t>(task->address - 500));
         parts.push_back(task->bytes.size());
-        recipient().settle(*task, Outcome::written);
+        recipient().complete(*task, Outcome::written);
       }
       nap();
     }
@@ -246,7 +247,7 @@ TEST_F(TwoRanks, AWriteIsPassedOnInPartsThatFit) {
   EXPECT_EQ(parts, (std::vector<std::size_t>{4096, 4096, 1808}));
   EXPECT_EQ(std::count(file.begin(), file.end(), std::byte{1}), 3000);
   EXPECT_TRUE(std::equal(second.begin(), second.end(), file.begin() + 3000));
-  EXPECT_EQ(donor().n_unsettled(), 0U);
+  EXPECT_EQ(donor().n_uncollected(), 0U);
 }
 
 /// No rank waits for a writer that has left, nor after the step has failed. Invariant 6.
@@ -403,7 +404,7 @@ TEST_P(ManyRanks, EveryChunkIsWrittenOnceAndListedByItsDonor) {
       while (!all_encoded) {
         if (const auto task = shared->take()) {
           EXPECT_TRUE(write(task->address, task->bytes).ok());
-          shared->settle(*task, Outcome::written);
+          shared->complete(*task, Outcome::written);
         } else {
           list(shared->collect());
           nap();
@@ -484,7 +485,7 @@ TEST(SharedWrites, DonorAndRecipientNeverTakeTheSameGift_Invariant2) {
       if (!given || next % 3 == 0) {
         if (const auto task = shared->take_back()) {
           (void)write(task->address, task->bytes);
-          shared->settle(*task, Outcome::written);
+          shared->complete(*task, Outcome::written);
         }
       }
       n_collected += shared->collect().size();

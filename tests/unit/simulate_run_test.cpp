@@ -178,7 +178,7 @@ TEST(StepCosts, OfASynchronousStep) {
   EXPECT_EQ(step_costs(VirtualMode::sync_encoded, shape, simple_constants()).claims_s, 38 + 8);
   shape.write_s = 2 * 100;
   EXPECT_EQ(step_costs(VirtualMode::sync_encoded, shape, simple_constants()).claims_s, 38);
-  EXPECT_FALSE(costs.beside);
+  EXPECT_FALSE(costs.overlapped);
   EXPECT_EQ(costs.exposed_s(1e9),
             costs.agree_s + costs.gather_s + costs.index_s + costs.commit_s + costs.claims_s);
 }
@@ -199,11 +199,11 @@ TEST(StepCosts, OfAStepThatIsHandedOver) {
   // completion.
   EXPECT_EQ(async.claims_s, 2 * 18 + 2 + 9 * 4);
   // Rank 0's thread needs 2048 + 1280 s; time that the iteration lacks is waited for.
-  EXPECT_TRUE(async.beside);
+  EXPECT_TRUE(async.overlapped);
   const double waited_s = async.agree_s + async.gather_s + async.copy_s + async.claims_s;
   EXPECT_EQ(async.exposed_s(4000), waited_s);
   EXPECT_EQ(async.exposed_s(3000), waited_s + 328);
-  shape.metadata_beside = false;
+  shape.metadata_in_background = false;
   EXPECT_EQ(step_costs(VirtualMode::async_encoded, shape, simple_constants()).exposed_s(4000),
             waited_s + 3328);
 }
@@ -230,7 +230,7 @@ TEST(StepCosts, OfFiltersWithinHDF5) {
   // Five allgathers for each dataset of two chunks per rank.
   EXPECT_EQ(costs.gather_s, 2 * (5 * 3 * 16 + 7 * (8 + 2 * (36 + 40 + 29) + 16) * 0.125));
   EXPECT_EQ(costs.index_s, 32 * 64);
-  EXPECT_FALSE(costs.beside);
+  EXPECT_FALSE(costs.overlapped);
 }
 
 TEST(SimulateRun, StepsThatCostNothingChangeNothing) {
@@ -251,7 +251,7 @@ TEST(SimulateRun, StepsThatCostNothingChangeNothing) {
       EXPECT_EQ(one.run_s, with_nothing->modes[m].run_s);
       EXPECT_EQ(one.iterations[2].total_s, with_nothing->modes[m].iterations[2].total_s);
       // Two seconds of each iteration are waited for, or pass in the background.
-      const bool beside = with_commits->modes[m].iterations[0].step.beside;
+      const bool beside = with_commits->modes[m].iterations[0].step.overlapped;
       EXPECT_NEAR(with_commits->modes[m].run_s, one.run_s + (beside ? 0 : 6), 1e-9);
       EXPECT_EQ(one.computation_s, with_commits->modes[m].computation_s);
     }

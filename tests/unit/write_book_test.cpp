@@ -113,7 +113,7 @@ class WriteBook : public ::testing::TestWithParam<int> {
   std::vector<std::uint8_t> book_in(const std::string& field) const {
     const auto file = StoredFile::open(path_);
     if (!file.ok()) return ADD_FAILURE() << file.status().message(), std::vector<std::uint8_t>();
-    const auto list = (*file)->list(Asked::storage);
+    const auto list = (*file)->list(CatalogDetail::storage);
     EXPECT_TRUE(list.ok()) << list.status().message();
     const FilterSpec filter = list->datasets.at(list->find(field).value()).storage.filters.at(0);
     const auto data = trz::read_client_words(filter.final_client_data);

@@ -120,11 +120,11 @@ class Hdf5 {
     Vote vote;
     if (wanted_off()) {
       // Read each time: a program may set it for some files, and each opening checks it again.
-      vote.say(Opening::by_hdf5, kOffSetting, true);
+      vote.cast(Opening::by_hdf5, kOffSetting, true);
     } else {
-      const std::lock_guard lock(asking_);
-      if (!asked_) ask();
-      asked_ = true;
+      const std::lock_guard lock(test_mutex_);
+      if (!tested_) test_hdf5();
+      tested_ = true;
       vote = vote_;
     }
     return serving() != nullptr || leave_to_hdf5(access_list, vote);
@@ -136,12 +136,12 @@ class Hdf5 {
     return reinterpret_cast<Function>(dlsym(library_, name));
   }
 
-  void ask() {
+  void test_hdf5() {
     if (function<hid_t (*)()>("H5Pset_fapl_mpio") == nullptr) return;
     try {
       if (is_ours()) load();
     } catch (const std::bad_alloc&) {
-      vote_.say(Opening::by_hdf5, "not enough memory to load " TAILRACE_SERVING_LIBRARY);
+      vote_.cast(Opening::by_hdf5, "not enough memory to load " TAILRACE_SERVING_LIBRARY);
     }
   }
 
@@ -155,12 +155,12 @@ class Hdf5 {
     if (major == H5_VERS_MAJOR && minor == H5_VERS_MINOR) return true;
     Dl_info found{};
     dladdr(reinterpret_cast<void*>(version), &found);
-    vote_.say(Opening::by_hdf5,
-              "this libtailrace_hdf5 serves parallel HDF5 " +
-                  version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
-                  ", but the program's calls reach HDF5 " + version_text(major, minor, release) +
-                  " in " + (found.dli_fname != nullptr ? found.dli_fname : "an unknown file") +
-                  " (docs/hdf5.md)");
+    vote_.cast(Opening::by_hdf5,
+               "this libtailrace_hdf5 serves parallel HDF5 " +
+                   version_text(H5_VERS_MAJOR, H5_VERS_MINOR, H5_VERS_RELEASE) +
+                   ", but the program's calls reach HDF5 " + version_text(major, minor, release) +
+                   " in " + (found.dli_fname != nullptr ? found.dli_fname : "an unknown file") +
+                   " (docs/hdf5.md)");
     return false;
   }
 
@@ -172,10 +172,10 @@ class Hdf5 {
         loaded != nullptr ? dlsym(loaded, "tailrace_hdf5_serving") : nullptr);
     if (serving == nullptr) {
       const char* const why = dlerror();
-      vote_.say(Opening::by_hdf5,
-                why != nullptr ? std::string_view(why) : path + " cannot be loaded");
+      vote_.cast(Opening::by_hdf5,
+                 why != nullptr ? std::string_view(why) : path + " cannot be loaded");
     } else if (library_of(serving()->hdf5) != library_) {
-      vote_.say(Opening::by_hdf5, path + " calls another HDF5 than the program (docs/hdf5.md)");
+      vote_.cast(Opening::by_hdf5, path + " calls another HDF5 than the program (docs/hdf5.md)");
     } else {
       serving_.store(serving()->calls, std::memory_order_release);
     }
@@ -215,9 +215,9 @@ class Hdf5 {
   Library library_;
   std::array<std::atomic<Hdf5Call>, n_calls> own_{};
   std::atomic<const Hdf5Call*> serving_ = nullptr;
-  std::mutex asking_;
-  /// Guarded by asking_; once true, the members below do not change.
-  bool asked_ = false;
+  std::mutex test_mutex_;
+  /// Guarded by test_mutex_; once true, the members below do not change.
+  bool tested_ = false;
   Vote vote_;  ///< Vote if this HDF5 is not served.
 };
 

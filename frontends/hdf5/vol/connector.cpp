@@ -166,10 +166,10 @@ herr_t file_specific(void* object, H5VL_file_specific_args_t* args, hid_t transf
     }
     case H5VL_FILE_IS_ACCESSIBLE: {
       const InnerCall inner;
-      const auto& asked = args->args.is_accessible;
-      const NativeList list(asked.fapl_id);
-      const htri_t is = calls().H5Fis_accessible(asked.filename, list.id());
-      if (is >= 0) *asked.accessible = is > 0;
+      const auto& query = args->args.is_accessible;
+      const NativeList list(query.fapl_id);
+      const htri_t is = calls().H5Fis_accessible(query.filename, list.id());
+      if (is >= 0) *query.accessible = is > 0;
       return is < 0 ? -1 : 0;
     }
     case H5VL_FILE_DELETE: {

@@ -123,12 +123,12 @@ def define(file, atmosphere, options):
     n_layers, n_lat, n_lon = atmosphere.shape()
     for name, length in (("time", None), ("layer", n_layers), ("lat", n_lat), ("lon", n_lon)):
         file.createDimension(name, length)
-    for name, kind, units, words in (
+    for name, kind, units, long_name in (
             ("time", "f8", "days since 2000-01-01", "time"),
             ("layer", "i4", "1", "layer of the model, the top first"),
             ("lat", "f8", "degrees_north", "latitude"), ("lon", "f8", "degrees_east", "longitude")):
         variable = file.createVariable(name, kind, (name,), fill_value=False)
-        variable.units, variable.long_name = units, words
+        variable.units, variable.long_name = units, long_name
     temperature = file.createVariable("temperature", "f4", ("time", "layer", "lat", "lon"),
                                       fill_value=False)
     temperature.units, temperature.long_name = "K", "air temperature"

@@ -103,21 +103,21 @@ int run(Session& session, int argc, char** argv) {
   Result<BenchOptions> options = understand(arguments);
   if (!options.ok()) return session.fail(options.status());
   ReportFiles reports;
-  Status status = session.settle(reports.json.open(arguments.json_path, session.speaks()));
+  Status status = session.agree(reports.json.open(arguments.json_path, session.speaks()));
   reports.with_page = !arguments.report_path.empty();
   if (status.ok() && reports.with_page) {
     status = can_draw().within("--report");
     if (status.ok()) {
-      status = session.settle(reports.page.open(arguments.report_path, session.speaks()));
+      status = session.agree(reports.page.open(arguments.report_path, session.speaks()));
     }
   }
   if (!status.ok()) return session.fail(status);
   if (arguments.index.empty()) {
-    status = session.settle(run_methods(session, *options, reports));
+    status = session.agree(run_methods(session, *options, reports));
   } else {
     const Result<std::uint64_t> n_chunks = parse_count("index", arguments.index, 1);
-    status = session.settle(n_chunks.ok() ? run_index(session, *n_chunks, *options, reports)
-                                          : n_chunks.status().within("--index"));
+    status = session.agree(n_chunks.ok() ? run_index(session, *n_chunks, *options, reports)
+                                         : n_chunks.status().within("--index"));
   }
   return status.ok() ? cli::kExitDone : session.fail(status);
 }

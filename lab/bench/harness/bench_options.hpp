@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "bench_words.hpp"
+#include "bench_arguments.hpp"
 #include "core/options.hpp"
 #include "trz/base/box.hpp"
 #include "trz/base/error_bound.hpp"

@@ -152,14 +152,14 @@ Status measure(cli::Session& session, const BenchOptions& options,
   if (!limit.ok()) return limit.status();
   Result<BenchProfile> profile =
       BenchProfile::make(session.comm, options.profile_path, folder.path(), true);
-  TAILRACE_TRY(session.settle(profile.status()));
+  TAILRACE_TRY(session.agree(profile.status()));
   ChoiceRun run{session.mpi, session.comm, options,       *work,
                 **limit,     *profile,     folder.path(), std::move(candidates)};
-  TAILRACE_TRY(session.settle(csv.add(csv_head(run, machine))));
+  TAILRACE_TRY(session.agree(csv.add(csv_head(run, machine))));
   std::vector<ChoiceCell> cells;
   TAILRACE_TRY(measure_grid(run, [&](const ChoiceCell& cell) {
     cells.push_back(cell);
-    return session.settle(csv.add(csv_rows(run, cell)));
+    return session.agree(csv.add(csv_rows(run, cell)));
   }));
   if (session.speaks()) fmt::print("{}\n\n{}", cli::wrapped(work->source, 2), cells_text(cells));
   return Status();
@@ -191,9 +191,9 @@ int run_choice(cli::Session& session, int argc, char** argv) {
   const Result<BenchOptions> options = understand(arguments);
   if (!options.ok()) return session.fail(options.status());
   CsvFile csv;
-  Status status = session.settle(csv.open(csv_path, session.speaks()));
+  Status status = session.agree(csv.open(csv_path, session.speaks()));
   if (status.ok()) {
-    status = session.settle(measure(session, *options, split(candidates, ';'), csv));
+    status = session.agree(measure(session, *options, split(candidates, ';'), csv));
   }
   return status.ok() ? cli::kExitDone : session.fail(status);
 }

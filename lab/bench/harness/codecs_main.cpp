@@ -159,12 +159,12 @@ int run_codecs(cli::Session& session, int argc, char** argv) {
     return *ended;
   bool kept_promises = true;
   const Status status =
-      session.settle(session.speaks() ? run_alone(session, arguments, kept_promises) : Status());
+      session.agree(session.speaks() ? run_alone(session, arguments, kept_promises) : Status());
   if (!status.ok()) return session.fail(status);
   const Status verdict =
-      session.settle(kept_promises ? Status()
-                                   : Status(Code::bound_broken,
-                                            "a codec of Tailrace broke its bound; see the table"));
+      session.agree(kept_promises ? Status()
+                                  : Status(Code::bound_broken,
+                                           "a codec of Tailrace broke its bound; see the table"));
   return verdict.ok() ? cli::kExitDone : session.fail(verdict);
 }
 

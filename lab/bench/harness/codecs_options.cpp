@@ -49,10 +49,10 @@ Status refuse(const std::string& option, const std::string& why) {
 /// Parse "trz,preset=fast,sz3": an item with '=' is a setting of the codec before it. Exception:
 /// "id=NUMBER" is a codec.
 Result<std::vector<CodecChoice>> parse_codecs(const std::string& text) {
-  Result<std::vector<KeyValue>> words = split_key_values(text);
-  if (!words.ok()) return words.status().within("--codecs");
+  Result<std::vector<KeyValue>> entries = split_key_values(text);
+  if (!entries.ok()) return entries.status().within("--codecs");
   std::vector<CodecChoice> codecs;
-  for (const auto& [key, value] : *words) {
+  for (const auto& [key, value] : *entries) {
     if (value.empty() || key == "id") {
       const std::string name = value.empty() ? key : key + "=" + value;
       codecs.push_back({.label = name, .name = name, .settings = {}});

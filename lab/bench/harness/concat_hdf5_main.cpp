@@ -113,7 +113,7 @@ int run_concat_hdf5(cli::Session& session, int argc, char** argv) {
   if (!inputs.ok()) return session.fail(inputs.status());
   request.inputs = std::move(*inputs);
   cli::ReportFile json;
-  Status status = session.settle(json.open(arguments.json_path, session.speaks()));
+  Status status = session.agree(json.open(arguments.json_path, session.speaks()));
   if (!status.ok()) return session.fail(status);
   const Result<Hdf5ConcatReport> report = concat_with_hdf5(session.comm, request);
   if (!report.ok()) return session.fail(report.status());
@@ -121,7 +121,7 @@ int run_concat_hdf5(cli::Session& session, int argc, char** argv) {
   if (json.wanted()) {
     status = json.finish(cli::json_text(json_of(*report, session.comm.n_ranks())) + "\n");
   }
-  status = session.settle(status);
+  status = session.agree(status);
   return status.ok() ? cli::kExitDone : session.fail(status);
 }
 

@@ -47,7 +47,7 @@ Result<Sweep> run_sweep(cli::Session& session, const BenchOptions& options, bool
                                      [](const Bandwidth& one) { return !one.limited(); });
   Result<BenchProfile> profile =
       BenchProfile::make(session.comm, options.profile_path, folder.path(), unlimited);
-  TAILRACE_TRY(session.settle(profile.status()));
+  TAILRACE_TRY(session.agree(profile.status()));
   for (const ErrorBound& bound : options.bounds) {
     set_bound(bound, options.field_bounds, work);
     for (const Bandwidth& bandwidth : options.bandwidths) {
@@ -56,7 +56,7 @@ Result<Sweep> run_sweep(cli::Session& session, const BenchOptions& options, bool
       const BenchContext context{
           session.mpi, session.comm, options, work, {bound, bandwidth, *profile_path}};
       Result<std::vector<std::unique_ptr<Method>>> methods = make_methods(context);
-      TAILRACE_TRY(session.settle(methods.status()));
+      TAILRACE_TRY(session.agree(methods.status()));
       (*limit)->set_bytes_per_s(context.bandwidth_bytes_per_s());
       Result<std::vector<Row>> rows = measure(context, *methods, **limit, folder.path());
       if (!rows.ok()) return rows.status();
@@ -75,11 +75,11 @@ Result<Sweep> run_sweep(cli::Session& session, const BenchOptions& options, bool
     const BenchContext context{session.mpi, session.comm, options, work,
                                sweep.points.back().setting};
     Result<PredictionCheck> check = check_predictions(context, profile->machine());
-    TAILRACE_TRY(session.settle(check.status()));
+    TAILRACE_TRY(session.agree(check.status()));
     sweep.predictions.push_back(std::move(*check));
     (*limit)->set_bytes_per_s(0);
     Result<std::vector<SpaceRow>> space = space_sweep(context, folder.path());
-    TAILRACE_TRY(session.settle(space.status()));
+    TAILRACE_TRY(session.agree(space.status()));
     sweep.space.push_back(std::move(*space));
   }
   return sweep;

@@ -151,11 +151,11 @@ class TailraceMethod final : public Method {
 
 Result<std::unique_ptr<Method>> make_tailrace_method(const BenchContext& context, std::string name,
                                                      const TailraceSpec& spec) {
-  FieldOptions told;
-  told.space.ratio = spec.space_ratio;
-  told.expected_ratio = context.options.expected_ratio;
-  told.expected_error = context.options.expected_error;
-  Result<std::unique_ptr<Layout>> known = make_layout(spec.layout, told);
+  FieldOptions layout_options;
+  layout_options.space.ratio = spec.space_ratio;
+  layout_options.expected_ratio = context.options.expected_ratio;
+  layout_options.expected_error = context.options.expected_error;
+  Result<std::unique_ptr<Layout>> known = make_layout(spec.layout, layout_options);
   if (!known.ok()) return known.status();
   if (spec.serial && !context.options.fsync) {
     return Status(Code::invalid_argument,

@@ -42,8 +42,8 @@ COLUMNS = ["case", "rounds", "raw_bytes", "file_bytes", "s", "s_spread", "cpu_s"
 
 def tool(name):
     """Path of a tool in this Python's folder, or else on the PATH."""
-    beside = pathlib.Path(sys.executable).parent / name
-    return str(beside) if beside.exists() else shutil.which(name)
+    sibling = pathlib.Path(sys.executable).parent / name
+    return str(sibling) if sibling.exists() else shutil.which(name)
 
 
 def make(path, options):
@@ -102,7 +102,7 @@ def measure(options, folder):
                 "--threads", "2",
                 *more]
 
-    words = {
+    commands = {
         "cmip7repack": [tool("cmip7repack"), source],
         "tailrace, unsynced": tailrace(source, "--fsync", "off"),
         "tailrace": tailrace(source),
@@ -110,24 +110,24 @@ def measure(options, folder):
         "tailrace, chunks copied": tailrace(fitting),
     }
     outputs = {case: ours if case.startswith("tailrace") else
-               folder / f"{words[case][1].name}_cmip7repack" for case in words}
+               folder / f"{commands[case][1].name}_cmip7repack" for case in commands}
     sizes = {}
-    for case in words:
-        run(words[case], options.limit)
+    for case in commands:
+        run(commands[case], options.limit)
         check(outputs[case], source, wanted)
         sizes[case] = outputs[case].stat().st_size
         if case == "tailrace":
             shutil.copyfile(outputs[case], fitting)
         outputs[case].unlink()
-    spent = {case: [] for case in words}
+    spent = {case: [] for case in commands}
     for number in range(options.rounds):
-        for case in words:
+        for case in commands:
             os.sync()
-            spent[case].append(run(words[case], options.limit))
+            spent[case].append(run(commands[case], options.limit))
             outputs[case].unlink()
         print(f"round {number + 1} of {options.rounds}, load {os.getloadavg()[0]:.1f}",
               file=sys.stderr, flush=True)
-    return [row_of(case, spent[case], wanted.nbytes, sizes[case]) for case in words]
+    return [row_of(case, spent[case], wanted.nbytes, sizes[case]) for case in commands]
 
 
 def row_of(case, spent, raw_bytes, file_bytes):

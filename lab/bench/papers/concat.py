@@ -57,10 +57,10 @@ def python(script, *arguments):
     return done.stdout
 
 
-def make_set(folder, options, **words):
+def make_set(folder, options, **settings):
     """Run make_hep.py. @returns the path of the list, and make_hep.py's report on the set."""
     folder, report = pathlib.Path(folder), pathlib.Path(f"{folder}.json")
-    pairs = [word for key, value in words.items() for word in (f"--{key}", value)]
+    pairs = [word for key, value in settings.items() for word in (f"--{key}", value)]
     print(python("make_hep.py", folder, "--seed", options.seed, "--json", report, *pairs).strip(),
           file=sys.stderr, flush=True)
     return folder / "list.txt", json.loads(report.read_text())
@@ -68,13 +68,13 @@ def make_set(folder, options, **words):
 
 def command_of(method, list_path, output, options):
     """Command after mpiexec and its options."""
-    words = ["-o", str(output), "-i", str(list_path), "--fsync", options.fsync]
+    arguments = ["-o", str(output), "-i", str(list_path), "--fsync", options.fsync]
     if method == "baseline":
-        return [str(program().with_name("tailrace-lab")), "bench", "concat-hdf5", *words,
+        return [str(program().with_name("tailrace-lab")), "bench", "concat-hdf5", *arguments,
                 "--buffer", options.buffer]
     if method == "tailrace":
-        words += ["--threads", "1"]
-    return [str(program()), "concat", "-q", "--memory", options.memory, *words,
+        arguments += ["--threads", "1"]
+    return [str(program()), "concat", "-q", "--memory", options.memory, *arguments,
             *shlex.split(options.words)]
 
 
@@ -85,16 +85,17 @@ def run(method, ranks, list_path, output, options):
     command = [shutil.which("mpiexec"), "-n", str(ranks),
                *command_of(method, list_path, output, options), "--json", str(report)]
     environment = {**in_situ.MPI_ENVIRONMENT, **os.environ}
-    with tempfile.TemporaryFile("w+") as words:
+    with tempfile.TemporaryFile("w+") as messages:
         start_s = time.monotonic()
-        with subprocess.Popen(command, stdout=words, stderr=words, env=environment) as process:
+        with subprocess.Popen(command, stdout=messages, stderr=messages,
+                              env=environment) as process:
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         wall_s = time.monotonic() - start_s
         if process.returncode != 0:
-            words.seek(0)
+            messages.seek(0)
             sys.exit(f"{shlex.join(command)} ended with {process.returncode}\n"
-                     f"{words.read()[-3000:]}")
+                     f"{messages.read()[-3000:]}")
     numbers = json.loads(report.read_text())
     return {**numbers, "wall_s": wall_s, "cpu_s": usage.ru_utime + usage.ru_stime,
             "tree_rss_bytes": usage.ru_maxrss << 10}

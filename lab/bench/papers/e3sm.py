@@ -61,11 +61,12 @@ class Runner:
             variables |= ours
         if preloaded:
             variables["LD_PRELOAD"] = ":".join(map(str, preloaded))
-        words = [f"{name}={value}" for name, value in variables.items()]
+        settings = [f"{name}={value}" for name, value in variables.items()]
         sizes = ["--columns", self.options.columns] if self.options.columns else []
         self.file_of(library).unlink(missing_ok=True)
-        runs.start(["mpiexec", "-n", ranks, "env", *words, program(), case, self.file_of(library),
-                    "--records", self.options.records, *sizes, "--json", report],
+        runs.start(["mpiexec", "-n", ranks, "env", *settings, program(), case,
+                    self.file_of(library), "--records", self.options.records, *sizes, "--json",
+                    report],
                    f"{library}, case {case}")
         numbers = json.loads(report.read_text())
         return numbers | {"file_bytes": self.file_of(library).stat().st_size}
@@ -146,8 +147,8 @@ def table(rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=in_situ.words_of, default=["F", "G", "I"])
-    parser.add_argument("--ranks", type=in_situ.words_of, default=["2", "4"])
+    parser.add_argument("--cases", type=in_situ.list_of, default=["F", "G", "I"])
+    parser.add_argument("--ranks", type=in_situ.list_of, default=["2", "4"])
     parser.add_argument("--limits", type=in_situ.numbers_of, default=[0.0, 25.0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--records", default="1")

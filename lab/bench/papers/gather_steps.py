@@ -41,11 +41,11 @@ def program():
     return os.environ.get("TAILRACE", str(ROOT / "build" / "bin" / "tailrace"))
 
 
-def run(*words):
-    done = subprocess.run([program(), *map(str, words)], capture_output=True, text=True,
+def run(*arguments):
+    done = subprocess.run([program(), *map(str, arguments)], capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
-        sys.exit(f"tailrace {' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
+        sys.exit(f"tailrace {' '.join(map(str, arguments))}\n{done.stdout}{done.stderr}")
 
 
 def encoded_bytes(folder, values, bound, n_steps):

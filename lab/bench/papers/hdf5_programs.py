@@ -77,7 +77,7 @@ def median_row(values):
 
 # --- fields
 
-def fields_words(options, kind):
+def field_arguments(options, kind):
     gas, dark = (share * mean for share, mean in zip((0.2, 0.4), MEANS[kind]))
     bounds = (f"*baryon_density:abs={gas:g}", f"*dark_matter_density:abs={dark:g}",
               "*temperature:abs=1e3", "*velocity*:abs=2")
@@ -103,7 +103,7 @@ def part_fields(folder, options):
                         runs.build() / "bin" / "tailrace-lab", "bench", "--dir", folder, "--repeat",
                         options.rounds, "--codec", "deflate,level=1", "--bandwidth",
                         "25MB/s/rank,unlimited", "--methods", ",".join(METHODS), "--json", report,
-                        *fields_words(options, kind)],
+                        *field_arguments(options, kind)],
                        "tailrace-lab bench", {"HDF5_PLUGIN_PATH": runs.plugin_path()})
             for document in json.loads(report.read_text())["runs"]:
                 limit = document["W"]
@@ -120,7 +120,7 @@ def part_fields(folder, options):
 
 # --- calls and plotfiles
 
-def run_pattern(folder, name, ranks, words, served=None, limit=0):
+def run_pattern(folder, name, ranks, arguments, served=None, limit=0):
     """Run h5bench_pattern. `served`: TAILRACE_OPTIONS, None: HDF5 itself. @returns the program's
     numbers."""
     # Each rank writes its own data. Open MPI's other methods aggregate data on fewer ranks, which
@@ -139,11 +139,11 @@ def run_pattern(folder, name, ranks, words, served=None, limit=0):
         variables["LD_PRELOAD"] = ":".join(map(str, preload))
     path = folder / f"{name}.h5"
     path.unlink(missing_ok=True)
-    command, *more = words
-    said = runs.start(["mpiexec", "-n", ranks, "env",
-                       *(f"{key}={value}" for key, value in variables.items()), pattern(), command,
-                       path, *more], f"{command}, {name}")
-    return json.loads(said.splitlines()[-1]) | {"file_bytes": path.stat().st_size}
+    command, *more = arguments
+    output = runs.start(["mpiexec", "-n", ranks, "env",
+                         *(f"{key}={value}" for key, value in variables.items()), pattern(),
+                         command, path, *more], f"{command}, {name}")
+    return json.loads(output.splitlines()[-1]) | {"file_bytes": path.stat().st_size}
 
 
 def compare(plain, other, bound="0", components="0", boxes="0"):
@@ -175,9 +175,9 @@ def compare(plain, other, bound="0", components="0", boxes="0"):
         sys.exit(f"{plain} has no datasets")
 
 
-def check(folder, name, *words):
+def check(folder, name, *arguments):
     runs.start([sys.executable, __file__, "compare", folder / "plain.h5", folder / f"{name}.h5",
-                *words], f"comparing {name}", {"HDF5_PLUGIN_PATH": runs.plugin_path()})
+                *arguments], f"comparing {name}", {"HDF5_PLUGIN_PATH": runs.plugin_path()})
 
 
 def in_turn(folder, options, ranks, methods, limit=0):
@@ -185,9 +185,9 @@ def in_turn(folder, options, ranks, methods, limit=0):
     round]}."""
     numbers = {}
     for _ in range(options.rounds):
-        for name, (words, served) in methods.items():
+        for name, (arguments, served) in methods.items():
             numbers.setdefault(name, []).append(
-                run_pattern(folder, name, ranks, words, served, limit))
+                run_pattern(folder, name, ranks, arguments, served, limit))
     return numbers
 
 
@@ -200,15 +200,15 @@ def part_calls(folder, options):
              ("datasets of 40 KB", ["tables", "--datasets", 1000 // few, "--bytes", 40000])]
     rows = []
     for ranks in options.ranks:
-        for what, words in cases:
-            methods = {"plain": (words, None), "served": (words, ""),
-                       "served-none": (words, "codec=none")}
+        for what, arguments in cases:
+            methods = {"plain": (arguments, None), "served": (arguments, ""),
+                       "served-none": (arguments, "codec=none")}
             for name, (_, served) in methods.items():
-                run_pattern(folder, name, ranks, words, served)
+                run_pattern(folder, name, ranks, arguments, served)
                 check(folder, name)
             before = load()
             for name, some in in_turn(folder, options, ranks, methods).items():
-                row = {"what": what, "n": words[2], "ranks": ranks, "method": name,
+                row = {"what": what, "n": arguments[2], "ranks": ranks, "method": name,
                        "rounds": len(some), "load": before, "file_bytes": some[0]["file_bytes"]}
                 for part in ("create_s", "write_s", "close_s", "total_s"):
                     values = [one.get(part, 0.0) for one in some]
@@ -252,13 +252,13 @@ def plotfile_values(folder, options, cells):
 def part_plotfile(folder, options):
     cells = 8 if options.quick else 32
     values, data = plotfile_values(folder, options, cells)
-    words = ["plotfile", "--components", 13, "--boxes", 8, "--cells", cells, "--values", values]
+    arguments = ["plotfile", "--components", 13, "--boxes", 8, "--cells", cells, "--values", values]
     methods = {
-        "plain": (words, None),
-        "amrex-deflate": ([*words, "--chunk", 1024, "--filter", "1:1"], None),
-        "amrex-sz3": ([*words, "--chunk", 1024, "--filter", sz3_filter()], None),
-        "served": (words, ""),
-        "served-trz": (words, f"component:*: bound=rel={COMPONENT_BOUND:g}"),
+        "plain": (arguments, None),
+        "amrex-deflate": ([*arguments, "--chunk", 1024, "--filter", "1:1"], None),
+        "amrex-sz3": ([*arguments, "--chunk", 1024, "--filter", sz3_filter()], None),
+        "served": (arguments, ""),
+        "served-trz": (arguments, f"component:*: bound=rel={COMPONENT_BOUND:g}"),
     }
     rows = []
     for ranks in options.ranks:
@@ -285,8 +285,8 @@ PARTS = {"fields": part_fields, "calls": part_calls, "plotfile": part_plotfile}
 def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", type=in_situ.words_of, default=list(PARTS))
-    parser.add_argument("--ranks", type=in_situ.words_of, default=["2", "4"])
+    parser.add_argument("--parts", type=in_situ.list_of, default=list(PARTS))
+    parser.add_argument("--ranks", type=in_situ.list_of, default=["2", "4"])
     parser.add_argument("--rounds", type=int, help="default 5, quick 1")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--any-load", action="store_true", help="begin on a busy machine, too")

@@ -127,13 +127,13 @@ class Runner:
     def file_of(self, output):
         return self.folder / f"{output.replace(' ', '_')}.h5"
 
-    def run(self, words, output, limit=0):
+    def run(self, arguments, output, limit=0):
         """Run once. @returns the application's report. Ends the program if the application fails,
         or if its physics depends on the output."""
         report = self.folder / "report.json"
         command = [shutil.which("mpiexec"), "-n", str(self.ranks),
                    str(programs() / self.application), *shlex.split(self.arguments),
-                   "--device-stretch", str(self.stretch), *shlex.split(words),
+                   "--device-stretch", str(self.stretch), *shlex.split(arguments),
                    "--fsync", self.options.fsync, "--write-limit", str(limit * 1e6),
                    "--file", str(self.file_of(output)), "--json", str(report)]
         environment = {**MPI_ENVIRONMENT, **os.environ}
@@ -201,8 +201,8 @@ def measure(runner, outputs, limits, rounds):
     for number in range(rounds):
         for limit in limits:
             for output in ["none", *outputs]:
-                words = OUTPUTS.get(output, "--output none")
-                report = runner.run(words, output, limit)
+                arguments = OUTPUTS.get(output, "--output none")
+                report = runner.run(arguments, output, limit)
                 reports.setdefault((output, limit), []).append(report)
         print(f"{runner.name}: round {number + 1} of {rounds}, load {os.getloadavg()[0]:.1f}",
               file=sys.stderr, flush=True)
@@ -344,8 +344,8 @@ def sizes(options):
         for number in range(options.rounds):
             for what, size in settings:
                 extra = f"--options {what}={size}" if (what, size) != default else ""
-                words = f"--output in_situ --bound {options.bound} {extra}"
-                reports[(what, size)].append(runner.run(words, "in_situ", options.limits[0]))
+                arguments = f"--output in_situ --bound {options.bound} {extra}"
+                reports[(what, size)].append(runner.run(arguments, "in_situ", options.limits[0]))
             print(f"round {number + 1} of {options.rounds}, load {os.getloadavg()[0]:.1f}",
                   file=sys.stderr, flush=True)
     base_s = median_of(reports[default], lambda report: report["total_s"])
@@ -439,29 +439,29 @@ def save(options, rows, document):
                              for key, value in row.items()})
 
 
-def words_of(text):
+def list_of(text):
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def numbers_of(text):
-    return [0.0 if word == "unlimited" else float(word) for word in words_of(text)]
+    return [0.0 if word == "unlimited" else float(word) for word in list_of(text)]
 
 
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["overheads", "sizes"])
-    parser.add_argument("--configurations", type=words_of,
+    parser.add_argument("--configurations", type=list_of,
                         default=["cosmo", "plasma", "cosmo-2", "plasma-2"],
                         help="of " + ", ".join(CONFIGURATIONS) + "; sizes takes the first")
-    parser.add_argument("--outputs", type=words_of, default=list(OUTPUTS))
+    parser.add_argument("--outputs", type=list_of, default=list(OUTPUTS))
     parser.add_argument("--limits", type=numbers_of, default=[25.0, 100.0, 0.0],
                         help="MB/s each rank can write, or unlimited; sizes takes the first")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--fsync", choices=["on", "off"], default="off")
     parser.add_argument("--folder", default="/dev/shm", help="where files are written")
-    parser.add_argument("--chunks", type=words_of, default=CHUNKS, help="for sizes")
-    parser.add_argument("--buffers", type=words_of, default=BUFFERS, help="for sizes")
+    parser.add_argument("--chunks", type=list_of, default=CHUNKS, help="for sizes")
+    parser.add_argument("--buffers", type=list_of, default=BUFFERS, help="for sizes")
     parser.add_argument("--arguments", help="for sizes: of the application, instead of its own")
     parser.add_argument("--bound", default="rel=1e-4", help="for sizes")
     parser.add_argument("--json", metavar="FILE")

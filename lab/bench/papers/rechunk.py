@@ -51,7 +51,7 @@ def chunks_of(shape):
             "series": [n_times, 1, min(32, n_lats), min(64, n_lons)]}
 
 
-def words_of(tool, source, target, chunk, memory):
+def command_of(tool, source, target, chunk, memory):
     sides = "x".join(map(str, chunk))
     if tool == "tailrace":
         return [program(), "repack", source, "-o", target, "--chunk", sides, "--codec",
@@ -76,19 +76,19 @@ sys.exit(done.returncode)
 """
 
 
-def run(words, limit):
+def run(command, limit):
     """Run a tool. @returns wall seconds, CPU seconds, peak resident bytes."""
-    with subprocess.Popen([sys.executable, "-c", LAUNCH, *map(str, words)], text=True,
+    with subprocess.Popen([sys.executable, "-c", LAUNCH, *map(str, command)], text=True,
                           stdout=subprocess.PIPE, start_new_session=True) as launched:
         try:
             printed, _ = launched.communicate(timeout=limit)
         except BaseException as stopped:
             os.killpg(launched.pid, signal.SIGKILL)
             if isinstance(stopped, subprocess.TimeoutExpired):
-                sys.exit(f"{words[0]} takes more than {limit:.0f} s")
+                sys.exit(f"{command[0]} takes more than {limit:.0f} s")
             raise
     if launched.returncode != 0:
-        sys.exit(f"{words[0]} ended with {launched.returncode}")
+        sys.exit(f"{command[0]} ended with {launched.returncode}")
     return json.loads(printed)
 
 
@@ -119,7 +119,7 @@ def measure(options, folder):
     shape = wanted.shape
     chunks = chunks_of(shape)
     for form, path in stored.items():
-        run(words_of("tailrace", folder / "plain.nc", path, chunks[form], most), options.limit)
+        run(command_of("tailrace", folder / "plain.nc", path, chunks[form], most), options.limit)
         check(path, wanted, chunks[form])
     source.unlink()
 
@@ -127,7 +127,7 @@ def measure(options, folder):
         before, after = direction.split(" to ")
         target = folder / f"by_{tool}.nc"
         target.unlink(missing_ok=True)
-        spent = run(words_of(tool, stored[before], target, chunks[after], memory), options.limit)
+        spent = run(command_of(tool, stored[before], target, chunks[after], memory), options.limit)
         return spent, target
 
     cases = [(direction, tool, memory) for direction in ("maps to series", "series to maps")
@@ -172,8 +172,8 @@ def table(rows):
     lines = [f"{'':<15}{'':<10}{'asked MB':>9}{'s':>8}{'spread':>8}{'CPU s':>8}"
              f"{'resident MB':>13}{'file MB':>9}"]
     for row in rows:
-        asked = f"{row['memory_bytes'] / 1e6:.0f}" if row["memory_bytes"] else "-"
-        lines.append(f"{row['direction']:<15}{row['tool']:<10}{asked:>9}{float(row['s']):>8.2f}"
+        requested = f"{row['memory_bytes'] / 1e6:.0f}" if row["memory_bytes"] else "-"
+        lines.append(f"{row['direction']:<15}{row['tool']:<10}{requested:>9}{float(row['s']):>8.2f}"
                      f"{100 * float(row['s_spread']):>6.0f} %{float(row['cpu_s']):>8.2f}"
                      f"{row['resident_bytes'] / 1e6:>13.0f}{row['file_bytes'] / 1e6:>9.1f}")
     return "\n".join(lines)

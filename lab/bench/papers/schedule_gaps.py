@@ -32,9 +32,9 @@ SIZES = (10, 20, 50, 100, 200)
 SAME_S = 5e-7
 
 
-def schedule(n_jobs, seed, *words):
+def schedule(n_jobs, seed, *arguments):
     done = subprocess.run([PROGRAM, "schedule", "--random", f"n={n_jobs},seed={seed}", "--json",
-                           "-", *words], capture_output=True, text=True, check=False)
+                           "-", *arguments], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):  # 1: an invalid plan, which the JSON reports.
         sys.exit(f"n={n_jobs},seed={seed}: {done.stderr.strip()}")
     return json.loads(done.stdout)

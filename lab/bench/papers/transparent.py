@@ -47,7 +47,7 @@ import sys
 import tempfile
 
 import in_situ
-from transparent_runs import (ROOT, build, check_file, codec_words, launch, library, plugin_path,
+from transparent_runs import (ROOT, build, check_file, codec_options, launch, library, plugin_path,
                               preload, start)
 
 #: Codecs with a bound contain it: trz@0.01 is trz,bound=abs=0.01.
@@ -100,28 +100,29 @@ class Writer:
         own_transfers = method in ("P_independent", "H_original")
         shape = self.chunk_text(ranks, chunk)
         made = self.made
-        words = ["--source", self.folder / "climate.f32", "--shape",
-                 f"{made['layers']}x{made['lat']}x{made['lon']}", "--steps", made["steps"],
-                 "--file", output, "--write-limit", f"{limit:g}MB", "--records", "off", "--output",
-                 "hdf5" if method.startswith("H_") else "pnetcdf", "--transfer",
-                 "independent" if own_transfers else self.options.transfer]
+        arguments = ["--source", self.folder / "climate.f32", "--shape",
+                     f"{made['layers']}x{made['lat']}x{made['lon']}", "--steps", made["steps"],
+                     "--file", output, "--write-limit", f"{limit:g}MB", "--records", "off",
+                     "--output", "hdf5" if method.startswith("H_") else "pnetcdf", "--transfer",
+                     "independent" if own_transfers else self.options.transfer]
         variables = {}
         if method == "H_filtered":
             filters = json.loads(start([build() / "bin" / "tailrace", "filter-args", "-c",
                                         self.options.codec, "--for", f"f32:{shape}", "--format",
                                         "json"], method))["filters"]
-            words += ["--filter-chunk", shape, "--filters",
-                      ";".join(f"{one['id']}:{','.join(map(str, one['cd_values']))}"
-                               for one in filters)]
+            arguments += ["--filter-chunk", shape, "--filters",
+                          ";".join(f"{one['id']}:{','.join(map(str, one['cd_values']))}"
+                                   for one in filters)]
             variables["HDF5_PLUGIN_PATH"] = plugin_path()
         elif method not in ("P_original", "P_independent", "H_original"):
             layout = f"layout={method[2:]}"
             if method == "P_hybrid":
                 layout += f":{self.options.expected_ratio:g}"
-            variables = preload(",".join([*codec_words(self.options.codec), *self.options.words]) +
+            variables = preload(",".join([*codec_options(self.options.codec),
+                                          *self.options.words]) +
                                 f";temperature: {layout},chunk={shape}")
         numbers = launch(ranks, "replay-hdf5" if method.startswith("H_") else "replay-pnetcdf",
-                         words, variables, method, self.folder / "report.json")
+                         arguments, variables, method, self.folder / "report.json")
         return {"total_s": numbers["total_s"], "close_s": numbers["close_s"],
                 "file_bytes": output.stat().st_size,
                 "disk_bytes": output.stat().st_blocks * 512}
@@ -166,10 +167,10 @@ class Analyst:
         examples = build() / "examples"
         for codec in self.options.codecs:
             name = codec.replace("@", "_")
-            words = ",".join([f"temperature:{word}" if i == 0 else word
-                              for i, word in enumerate(codec_words(codec))])
+            settings = ",".join([f"temperature:{word}" if i == 0 else word
+                                 for i, word in enumerate(codec_options(codec))])
             start([build() / "bin" / "tailrace", "repack", self.folder / "climate.nc", "-o",
-                   self.folder / f"{name}.nc", "--field", words, "--chunk", self.options.chunk],
+                   self.folder / f"{name}.nc", "--field", settings, "--chunk", self.options.chunk],
                   f"repack to {codec}", {"HDF5_PLUGIN_PATH": plugin_path()})
             if library():
                 self.versions[f"P_{name}"] = f"{name}.nc"
@@ -192,8 +193,8 @@ class Analyst:
                               if version[2:] == codec.replace("@", "_"))
 
     def run(self, application, version, ranks, limit):
-        words = ["--file", self.folder / self.versions[version], "--read-limit", f"{limit:g}MB",
-                 "--transfer", "independent" if version == "P_independent" else "collective"]
+        arguments = ["--file", self.folder / self.versions[version], "--read-limit", f"{limit:g}MB",
+                     "--transfer", "independent" if version == "P_independent" else "collective"]
         program, variables = f"{application}-pnetcdf", {}
         if version.startswith("T_"):
             program, variables = application, {"HDF5_PLUGIN_PATH": plugin_path()}
@@ -201,7 +202,7 @@ class Analyst:
             program, variables = f"{application}-hdf5", {"HDF5_PLUGIN_PATH": plugin_path()}
         elif not version.endswith(("original", "independent")):
             variables = preload("")
-        return launch(ranks, program, words, variables, version, self.folder / "report.json")
+        return launch(ranks, program, arguments, variables, version, self.folder / "report.json")
 
     def check(self, application):
         """Compare every version's answer on every number of ranks with P_original's on the first.
@@ -257,10 +258,11 @@ def run_md(folder, options, method, ranks, limit):
     output.unlink(missing_ok=True)
     variables = {}
     if method in ("P_trz", "P_bounds"):
-        words = ",".join(["codec=trz", *options.words])
+        settings = ",".join(["codec=trz", *options.words])
         if method == "P_bounds":
-            words += "".join(f";{name}: bound=abs={bound:g}" for name, bound in MD_BOUNDS.items())
-        variables = preload(words)
+            settings += "".join(f";{name}: bound=abs={bound:g}"
+                                for name, bound in MD_BOUNDS.items())
+        variables = preload(settings)
     numbers = launch(ranks, "md-pnetcdf", [
         "--cells", options.cells, "--steps", options.steps, "--file", output, "--output",
         "none" if method == "none" else "pnetcdf", "--transfer", options.transfer, "--write-limit",

@@ -67,19 +67,19 @@ def start(command, what, environment=None):
 def launch(ranks, program, arguments, variables, what, report):
     """Run a program on ranks; the variables are set for the program but not for the launcher.
     @returns its report."""
-    words = [f"{name}={value}" for name, value in variables.items()]
-    start([shutil.which("mpiexec"), "-n", ranks, "env", *words, build() / "examples" / program,
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    start([shutil.which("mpiexec"), "-n", ranks, "env", *settings, build() / "examples" / program,
            *arguments, "--json", report], what)
     return json.loads(pathlib.Path(report).read_text())
 
 
-def preload(codec_words):
+def preload(codec_options):
     """Variables that preload Tailrace in place of PnetCDF."""
     return {"LD_PRELOAD": library(), "HDF5_PLUGIN_PATH": plugin_path(),
-            **({"TAILRACE_OPTIONS": codec_words} if codec_words else {})}
+            **({"TAILRACE_OPTIONS": codec_options} if codec_options else {})}
 
 
-def codec_words(codec):
+def codec_options(codec):
     """Options of "trz@0.01": ["codec=trz", "bound=abs=0.01"]."""
     name, _, bound = codec.partition("@")
     return [f"codec={name}"] + ([f"bound=abs={bound}"] if bound else [])

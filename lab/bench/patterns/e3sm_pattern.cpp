@@ -218,7 +218,7 @@ struct Options {
   std::uint64_t size = 0;
 };
 
-Options parse(int n, char** words) {
+Options parse(int n, char** arguments) {
   Options options;
   const auto usage = [] {
     std::fprintf(stderr,
@@ -226,17 +226,19 @@ Options parse(int n, char** words) {
                  "N columns of F (866), cells of G (285), longitudes of I (144)\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   };
-  if (n < 3 || std::strlen(words[1]) != 1 || std::strchr("FGI", words[1][0]) == nullptr) usage();
-  options.which = words[1][0];
-  options.path = words[2];
+  if (n < 3 || std::strlen(arguments[1]) != 1 || std::strchr("FGI", arguments[1][0]) == nullptr) {
+    usage();
+  }
+  options.which = arguments[1][0];
+  options.path = arguments[2];
   for (int i = 3; i + 1 < n; i += 2) {
-    const std::string word = words[i];
+    const std::string word = arguments[i];
     if (word == "--json") {
-      options.json = words[i + 1];
+      options.json = arguments[i + 1];
     } else if (word == "--records") {
-      options.n_records = std::strtoull(words[i + 1], nullptr, 10);
+      options.n_records = std::strtoull(arguments[i + 1], nullptr, 10);
     } else if (word == "--columns") {
-      options.size = std::strtoull(words[i + 1], nullptr, 10);
+      options.size = std::strtoull(arguments[i + 1], nullptr, 10);
     } else {
       usage();
     }
@@ -281,13 +283,13 @@ std::vector<Variable> define(int ncid, const Case& made) {
 
 }  // namespace
 
-int main(int n_words, char** words) {
-  MPI_Init(&n_words, &words);
+int main(int n_arguments, char** arguments) {
+  MPI_Init(&n_arguments, &arguments);
   int rank = 0;
   int n_ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-  const Options options = parse(n_words, words);
+  const Options options = parse(n_arguments, arguments);
   const auto or_else = [&](std::uint64_t n) { return options.size > 0 ? options.size : n; };
   const Case made = options.which == 'F'   ? atmosphere(or_else(866), rank, n_ranks)
                     : options.which == 'G' ? ocean(or_else(285), rank, n_ranks)

@@ -695,9 +695,9 @@ static void refuse(const char* why) {
   exit(3);
 }
 
-static const char* one_of(const char* value, const char* const* words) {
-  for (; *words != NULL; ++words) {
-    if (strcmp(value, *words) == 0) return *words;
+static const char* one_of(const char* value, const char* const* choices) {
+  for (; *choices != NULL; ++choices) {
+    if (strcmp(value, *choices) == 0) return *choices;
   }
   refuse(value);
   return NULL;
@@ -785,7 +785,7 @@ static void take_option(const char* key, const char* value) {
     refuse(key);
 }
 
-static void take_words(int argc, char** argv) {
+static void parse_arguments(int argc, char** argv) {
   if (argc < 3) refuse("expected a command and a file");
   options.command = argv[1];
   options.file = argv[2];
@@ -810,7 +810,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-  take_words(argc, argv);
+  parse_arguments(argc, argv);
   int found = 0;
   for (size_t i = 0; i < sizeof commands / sizeof commands[0]; ++i) {
     if (strcmp(options.command, commands[i].name) != 0) continue;

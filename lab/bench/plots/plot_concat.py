@@ -49,10 +49,10 @@ def draw_compare(rows, path):
         low, median, high = (float(row[key]) for key in ("smallest_s", "total_s", "largest_s"))
         axes.bar(x, median, 0.9 * width, color=STYLES[row["method"]][0])
         axes.plot([x, x], [low, high], color=GREY, linewidth=0.8)
-        words = f"{median:.1f} s"
+        label = f"{median:.1f} s"
         if row["method"] != "baseline":
-            words += f"\n{float(row['times_faster']):.1f} x faster"
-        axes.annotate(words, (x, high), ha="center", va="bottom", fontsize=7, xytext=(0, 2),
+            label += f"\n{float(row['times_faster']):.1f} x faster"
+        axes.annotate(label, (x, high), ha="center", va="bottom", fontsize=7, xytext=(0, 2),
                       textcoords="offset points")
     some = rows[0]
     axes.set_title(f"one file of {some['files']} with {some['datasets']} datasets each, "

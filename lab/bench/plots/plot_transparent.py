@@ -33,7 +33,7 @@ CODECS = {"trz": "trz, without loss", "xor": "xor, without loss", "zstd": "zstd,
           "trz_0.01": "trz, within 0.01 K"}
 
 
-def words_of(method):
+def label_of(method):
     """Name of a method in the legend."""
     if method in NAMES:
         return NAMES[method]
@@ -54,16 +54,16 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-def limit_words(limit):
+def limit_text(limit):
     return f"storage of {float(limit):g} MB/s a rank" if float(limit) else "page cache, no limit"
 
 
-def chunk_words(n_bytes):
+def chunk_text(n_bytes):
     size = int(n_bytes)
     return f"chunks of {size >> 10} KiB" if size < 2**20 else f"chunks of {size >> 20} MiB"
 
 
-def draw_panel(axes, rows, across, words, methods):
+def draw_panel(axes, rows, across, text_of, methods):
     groups = list(dict.fromkeys(row[across] for row in rows))
     width = 0.88 / len(methods)
     for row in rows:
@@ -76,7 +76,7 @@ def draw_panel(axes, rows, across, words, methods):
             axes.annotate(f"{float(row['times_faster']):.1f}", (x, high), ha="center",
                           va="bottom", fontsize=7, xytext=(0, 1), textcoords="offset points")
     if len(groups) > 1 or across == "chunk_bytes":
-        axes.set_xticks(range(len(groups)), [words(group) for group in groups], fontsize=9)
+        axes.set_xticks(range(len(groups)), [text_of(group) for group in groups], fontsize=9)
     else:
         axes.set_xticks([])
     axes.tick_params(axis="y", labelsize=9)
@@ -102,24 +102,24 @@ def draw(what, rows, path):
             mine = [row for row in rows if row["limit_MBps"] == limit
                     and row.get("application", "") == application]
             if what == "chunks":
-                draw_panel(panels[i][j], mine, "chunk_bytes", chunk_words, methods)
+                draw_panel(panels[i][j], mine, "chunk_bytes", chunk_text, methods)
             else:
-                draw_panel(panels[i][j], mine, "ranks", rank_words, methods)
-            title = [application, limit_words(limit)]
+                draw_panel(panels[i][j], mine, "ranks", rank_text, methods)
+            title = [application, limit_text(limit)]
             if len(ranks) == 1:
-                title.append(rank_words(ranks[0]))
+                title.append(rank_text(ranks[0]))
             panels[i][j].set_title(", ".join(filter(None, title)), fontsize=10)
         panels[i][0].set_ylabel("s, from opening to closing", fontsize=9)
     handles = [plt.Rectangle((0, 0), 1, 1, **style_of(method)) for method in methods]
     figure.tight_layout(rect=(0, legend_inches / height, 1, 1))
-    figure.legend(handles, list(map(words_of, methods)), ncols=3, fontsize=8.5, frameon=False,
+    figure.legend(handles, list(map(label_of, methods)), ncols=3, fontsize=8.5, frameon=False,
                   loc="lower center",
                   title="numbers: times faster than the faster of PnetCDF's uncompressed ways",
                   title_fontsize=8.5)
     figure.savefig(path, dpi=130)
 
 
-def rank_words(ranks):
+def rank_text(ranks):
     return f"{ranks} rank{'s' if ranks != '1' else ''}"
 
 

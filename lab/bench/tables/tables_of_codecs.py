@@ -205,7 +205,7 @@ def shared_book(rows):
     made = []
     for chunk, name in chunks.items():
         pairs = [pair for where, codes, pair in totals if (where, codes) == (chunk, "own")]
-        for codes, words in BOOKS.items():
+        for codes, label in BOOKS.items():
             def change(key, some, over=totals, where=chunk, way=codes):
                 return 100 * (sum(over[where, way, pair][key] for pair in some) /
                               sum(over[where, "own", pair][key] for pair in some) - 1)
@@ -215,7 +215,7 @@ def shared_book(rows):
             encode = [change("encode_s", [pair]) for pair in pairs]
             ratio = [100 * (1 / (1 + change("encoded_bytes", [pair]) / 100) - 1) for pair in pairs]
             made.append([name if codes == "same" else "",
-                         words + (", 1 to 9 before" * ((codes, chunk) == ("first", "8 MiB"))),
+                         label + (", 1 to 9 before" * ((codes, chunk) == ("first", "8 MiB"))),
                          f"{sign(change('encode_s', pairs), 1)} % ({sign(min(encode), 1)} to "
                          f"{sign(max(encode), 1)})",
                          f"{sign(change('decode_s', pairs), 1)} %",
@@ -342,7 +342,7 @@ def choice(rows):
     sets = unique(row["data"] for row in rows)
     cells = [row for row in rows if row["auto_over_best"]]
 
-    def words(some):
+    def cells_of(some):
         if not some:
             return ["", ""]
         first, later = column(some, "auto_over_best"), column(some, "later_over_best")
@@ -352,13 +352,13 @@ def choice(rows):
     made = []
     for limit in [*unique(row["W_bytes_per_s_per_rank"] for row in cells), None]:
         mine = [row for row in cells if limit in (None, row["W_bytes_per_s_per_rank"])]
-        name = "all" if limit is None else limit_words(limit)
+        name = "all" if limit is None else limit_text(limit)
         made.append([name, *(cell for one in sets
-                             for cell in words([row for row in mine if row["data"] == one]))])
+                             for cell in cells_of([row for row in mine if row["data"] == one]))])
     heads = [head for one in sets for head in
              (f"{one}: cells, within 5 %, later steps within 5 %", "median of auto / best, later")]
     return lines(["W a rank", *heads], made)
 
 
-def limit_words(limit):
+def limit_text(limit):
     return limit if limit == "unlimited" else f"{float(limit) / 1e6:g} MB/s"

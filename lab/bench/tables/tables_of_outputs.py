@@ -144,20 +144,20 @@ def in_situ_cases(rows):
 def beside(rows):
     made, last = [], ""
     for name, limit, is_first, outputs in in_situ_cases(rows):
-        some, words = outputs["in_situ"], ""
+        some, label = outputs["in_situ"], ""
         if is_first:
             application = name.partition("-")[0]
-            words = f"{float(some['S_MB_per_step_and_rank']):.1f} MB, " \
+            label = f"{float(some['S_MB_per_step_and_rank']):.1f} MB, " \
                 f"{1e3 * float(some['compute_s_per_step']):.0f} ms"
             if application == last:
-                words = f"{application}, 2 ranks on 2 cores: {words}"
+                label = f"{application}, 2 ranks on 2 cores: {label}"
             elif some["ranks"] == "1":
-                words = f"{application}, 1 rank and a free core: {words} of computation"
+                label = f"{application}, 1 rank and a free core: {label} of computation"
             else:
-                words = f"{application}, {some['ranks']} ranks on 2 cores: {words}"
+                label = f"{application}, {some['ranks']} ranks on 2 cores: {label}"
         cells = [milliseconds(outputs[key]["overhead_s_per_step"])
                  for key in ("hdf5", "async none", "sync", "in_situ")]
-        made.append([words, f"{limit} MB/s", *cells[:3], f"**{cells[3]}**"])
+        made.append([label, f"{limit} MB/s", *cells[:3], f"**{cells[3]}**"])
     return lines(["simulation, per step and rank", "W", "HDF5 uncompressed",
                   "asynchronous, uncompressed", "Tailrace sync, trz",
                   "**Tailrace in_situ, trz**"], made)
@@ -310,12 +310,12 @@ def writing_gains(rows):
 def writing_chunks(rows):
     sizes = unique(row["chunk_bytes"] for row in rows)
 
-    def words(n_bytes):
+    def size_text(n_bytes):
         return f"{n_bytes >> 10} KiB" if n_bytes < 1 << 20 else f"{n_bytes >> 20} MiB"
 
     made = [[f"`{method}`", *(timed(of_method(rows, method, chunk_bytes=size)) for size in sizes)]
             for method in unique(row["method"] for row in rows)]
-    return lines(["", *(words(int(size)) for size in sizes)], made)
+    return lines(["", *(size_text(int(size)) for size in sizes)], made)
 
 
 @table("lab/bench/results/README.md", "transparent_md.csv")
@@ -355,9 +355,9 @@ def rechunk(rows):
     """Rechunking: the tools by direction and memory setting."""
     made = []
     for row in rows:
-        asked = f"{float(row['memory_bytes']) / 1e6:.0f}" if row["memory_bytes"] else "no option"
+        memory = f"{float(row['memory_bytes']) / 1e6:.0f}" if row["memory_bytes"] else "no option"
         tool = f"**{row['tool']}**" if row["tool"] == "tailrace" else row["tool"]
-        made.append([row["direction"], tool, asked,
+        made.append([row["direction"], tool, memory,
                      f"{float(row['resident_bytes']) / 1e6:.0f}",
                      f"{float(row['s']):.1f} ({percent(row['s_spread'])})",
                      f"{float(row['cpu_s']):.1f}",

@@ -105,7 +105,7 @@ class Hdf5ConcatOutput final : public ConcatOutput {
                                          bool bare);
   Hdf5Node* node_of(const std::string& path);
   CreationTimes times_of(const StoredDataset& like);
-  void tell_of_changes();
+  void report_changes();
 
   Hdf5File& file_;
   hid_t out_;
@@ -136,7 +136,7 @@ Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_outp
   if (!input_.valid())
     return hdf5_failure(Code::not_found, "file \"" + first_input + "\" cannot be opened");
   const std::string where = "file \"" + first_input + "\"";
-  TAILRACE_TAKE(catalog_, read_hdf5_catalog(input_.get(), Asked::fields).within(where));
+  TAILRACE_TAKE(catalog_, read_hdf5_catalog(input_.get(), CatalogDetail::fields).within(where));
   lines_ = catalog_.remarks;
   for (std::size_t i = 0; i < catalog_.nodes.size(); ++i) {
     Hdf5Node& node = catalog_.nodes[i];
@@ -210,16 +210,16 @@ CreationTimes Hdf5ConcatOutput::times_of(const StoredDataset& like) {
   return before.times;
 }
 
-void Hdf5ConcatOutput::tell_of_changes() {
+void Hdf5ConcatOutput::report_changes() {
   constexpr std::size_t names_in_sentence = 50;
-  const auto tell = [this](const char* what, const Lines& paths) {
+  const auto report = [this](const char* what, const Lines& paths) {
     if (!paths.empty()) lines_.push_back(what + first_names_text(paths, names_in_sentence));
   };
-  tell("datasets without chunks become chunked, so that they can grow: ", once_plain_);
-  tell("chunks are not allocated before they are written: ", once_allocated_);
-  tell("partial edge chunks are filtered like all others: ", once_plain_edges_);
-  tell("datasets that were never written are stored with fill values: ", once_unwritten_);
-  tell("the thresholds for dense attribute storage are Tailrace's own: ", once_own_form_);
+  report("datasets without chunks become chunked, so that they can grow: ", once_plain_);
+  report("chunks are not allocated before they are written: ", once_allocated_);
+  report("partial edge chunks are filtered like all others: ", once_plain_edges_);
+  report("datasets that were never written are stored with fill values: ", once_unwritten_);
+  report("the thresholds for dense attribute storage are Tailrace's own: ", once_own_form_);
 }
 
 Result<Hdf5ConcatOutput::CreationList*> Hdf5ConcatOutput::creation_list_of(
@@ -422,7 +422,7 @@ Result<Lines> Hdf5ConcatOutput::finish(const CopiedObjects& notes,
                                        std::span<const ObjectAttribute> left_out) {
   const Hdf5Scope scope;
   group_.reset();
-  tell_of_changes();
+  report_changes();
   for (const auto& [group, names] : orders_) TAILRACE_TRY(order_links(out_, group, names));
   if (input_.valid()) {
     TAILRACE_TAKE(Lines lines, carry_over_hdf5_attributes(input_.get(), catalog_, file_, notes));

@@ -291,7 +291,7 @@ void lessen_excess(GuardedChunk<T>& chunk, const SpreadPositions& positions, Lon
 /// Remove the remaining excess, which is within the bound, by changing a single value: of several
 /// candidates the one that leaves the smallest rest. @returns false if none qualifies.
 template <class T>
-bool settle_excess(GuardedChunk<T>& chunk, const SpreadPositions& positions, LongSum excess) {
+bool remove_excess(GuardedChunk<T>& chunk, const SpreadPositions& positions, LongSum excess) {
   constexpr std::size_t kLooks = 256;
   std::optional<std::size_t> best;
   T best_value = 0;
@@ -324,7 +324,7 @@ void keep_sum(GuardedChunk<T>& chunk) {
   const SpreadPositions positions(chunk.n);
   lessen_excess(chunk, positions, excess);
   if (excess.value() == 0) return;
-  if (std::fabs(excess.value()) <= chunk.bound && settle_excess(chunk, positions, excess)) return;
+  if (std::fabs(excess.value()) <= chunk.bound && remove_excess(chunk, positions, excess)) return;
   // Fall back to the originals, which have the right sum. As a chunk of patches they are larger
   // than an exact chunk, so exact coding replaces it.
   for (std::size_t i = 0; i < chunk.n; ++i) chunk.patch(i, chunk.values[i]);

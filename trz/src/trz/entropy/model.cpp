@@ -97,7 +97,7 @@ constexpr unsigned kSymbolBits = 8;
 unsigned mantissa_bits(unsigned length) { return std::min(length - 1, kMantissaBits); }
 
 /// The nearest frequency that a table can represent, at least 1.
-std::uint32_t sayable(std::uint32_t frequency) {
+std::uint32_t representable(std::uint32_t frequency) {
   if (frequency == 0) return 1;
   const auto length = static_cast<unsigned>(std::bit_width(frequency));
   const unsigned dropped = length - 1 - mantissa_bits(length);
@@ -109,7 +109,7 @@ std::uint32_t sayable(std::uint32_t frequency) {
 std::uint32_t less_by_one_step(std::uint32_t frequency) {
   const auto length = static_cast<unsigned>(std::bit_width(frequency));
   const std::uint32_t step = 1U << (length - 1 - mantissa_bits(length));
-  return sayable(frequency - (frequency == 1U << (length - 1) && step > 1 ? step / 2 : step));
+  return representable(frequency - (frequency == 1U << (length - 1) && step > 1 ? step / 2 : step));
 }
 
 struct Table {
@@ -128,7 +128,7 @@ Table table_of(const Frequencies& counts) {
     if (counts[s] == 0 || s == table.most) continue;
     const auto share = static_cast<std::uint32_t>(
         (static_cast<std::uint64_t>(counts[s]) * kTotal + total / 2) / total);
-    table.frequency[s] = sayable(share);
+    table.frequency[s] = representable(share);
     others += table.frequency[s];
   }
   // Lower the largest of the other frequencies until the most frequent symbol has at least as much.

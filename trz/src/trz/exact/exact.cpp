@@ -129,7 +129,7 @@ bool fits_32_bits(const WordRange& range, std::uint64_t factor) {
 }
 
 /// Set the plan's factor; returns true if 32-bit words suffice.
-bool settle_factor(const ExactValues& values, const ExactLook& look, ExactPlan& plan, Isa isa) {
+bool choose_factor(const ExactValues& values, const ExactLook& look, ExactPlan& plan, Isa isa) {
   const bool narrow_type = dtype_bytes(values.dtype) < 8;
   plan.factor = 1;
   if (narrow_type && look.factor == 1) return true;
@@ -288,7 +288,7 @@ ExactPlan choose_exact(const ExactValues& values, ZstdTrials trials, Workspace& 
   plan.origin = look.origin;
   plan.has_special = look.has_special;
   plan.special = look.special;
-  const bool wide = !settle_factor(values, look, plan, workspace.isa());
+  const bool wide = !choose_factor(values, look, plan, workspace.isa());
   const ExactSample::Costs costs = sample.measure(plan, wide);
   plan.order = costs.best_order;
   plan.low_is_noise = wide && costs.low_bits > kLowIsNoise;

@@ -48,7 +48,7 @@ constexpr double kZstdOnPositions = 0.5;
 constexpr double kSignsLoss = 1.1;  ///< Cost of sign bits relative to the entropy of their changes.
 constexpr std::size_t kSlack = 64;
 
-struct Asked {
+struct EstimateInput {
   const ChunkType& type;
   const Settings& settings;
   const StridedValues& values;
@@ -67,23 +67,23 @@ bool uses_zstd(const Settings& settings) {
          (settings.lossless_stage == Choice::automatic && settings.preset != Preset::fast);
 }
 
-Estimate estimate_exact(const Asked& asked) {
+Estimate estimate_exact(const EstimateInput& input) {
   ChunkHead head;
-  head.dtype = asked.type.dtype;
+  head.dtype = input.type.dtype;
   head.method = Method::exact;
-  head.n_values = asked.n_values;
-  head.extents = asked.extents;
-  const std::size_t n_bytes = static_cast<std::size_t>(asked.values.n_bytes());
+  head.n_values = input.n_values;
+  head.extents = input.extents;
+  const std::size_t n_bytes = static_cast<std::size_t>(input.values.n_bytes());
   const auto bytes_of = [&](std::span<const std::byte> values) {
     return static_cast<double>(
-        estimate_lossless_bytes(head, asked.type, values, asked.settings, asked.workspace));
+        estimate_lossless_bytes(head, input.type, values, input.settings, input.workspace));
   };
-  if (asked.values.dense()) {
-    return {bytes_of({asked.values.data, n_bytes}), 1, kSpreadExact};
+  if (input.values.dense()) {
+    return {bytes_of({input.values.data, n_bytes}), 1, kSpreadExact};
   }
   Buffer copy(n_bytes);
   if (!copy.allocated()) return {static_cast<double>(n_bytes), 1, kSpreadExact};
-  gather(asked.values, copy.bytes().data());
+  gather(input.values, copy.bytes().data());
   return {bytes_of(std::as_const(copy).bytes()), 1, kSpreadExact};
 }
 
@@ -177,17 +177,17 @@ double packed_bytes(const GroupSample<Y>& sample, Isa isa) {
 }
 
 template <class Y>
-Estimate estimate_lattice(const Asked& asked, const ValueSource<Y>& source, const Y* fill,
+Estimate estimate_lattice(const EstimateInput& input, const ValueSource<Y>& source, const Y* fill,
                           double bound) {
   SampledValues<Y> chunk;
   chunk.fill = fill;
-  chunk.find_fill = asked.type.kind != BoundKind::pointwise;
+  chunk.find_fill = input.type.kind != BoundKind::pointwise;
   chunk.source = &source;
   chunk.runs_max = kRunsRough;
-  const Isa isa = asked.workspace.isa();
-  const Sampled sampled = sample_values(chunk, asked.extents, bound, asked.settings, isa);
+  const Isa isa = input.workspace.isa();
+  const Sampled sampled = sample_values(chunk, input.extents, bound, input.settings, isa);
   const std::optional<Lattice<Y>> lattice = make_lattice<Y>(bound, sampled.offset);
-  if (!lattice || sampled.coarse_share > 0.25) return estimate_exact(asked);
+  if (!lattice || sampled.coarse_share > 0.25) return estimate_exact(input);
   if (sampled.all_equal) return {kFixedBytes, 1, 0};
   const Prediction& best = sampled.best();
   Y found{};
@@ -196,35 +196,36 @@ Estimate estimate_lattice(const Asked& asked, const ValueSource<Y>& source, cons
   chunk.step = best.step != 0 ? best.step : static_cast<double>(lattice->step);
   const GroupSample<Y> sample(chunk, best, isa);
   const double misfit = sampled.misfit_share;
-  const auto n_values = static_cast<double>(asked.n_values);
-  double bytes = asked.settings.preset == Preset::fast ? packed_bytes(sample, isa)
-                                                       : grouped_bytes(sample, asked.workspace);
+  const auto n_values = static_cast<double>(input.n_values);
+  double bytes = input.settings.preset == Preset::fast ? packed_bytes(sample, isa)
+                                                       : grouped_bytes(sample, input.workspace);
   const double bits = 8 * bytes / n_values;
   if (best.interpolated) bytes *= 1 + kClosedLoop / (1 + kClosedLoopFades * bits * bits);
   bytes += kFixedBytes + misfit * n_values * (sizeof(Y) + 1.0);
   const double positions = sample.change_share() * n_values * kBytesPerChange;
-  const double with_stage = bytes + (uses_zstd(asked.settings) ? kZstdOnPositions : 1) * positions;
+  const double with_stage = bytes + (uses_zstd(input.settings) ? kZstdOnPositions : 1) * positions;
   return {with_stage, (bytes + positions) / with_stage, spread_at(8 * with_stage / n_values)};
 }
 
 /// Bytes that a pointwise bound adds to the codes: sign bits, and positions of values without a y.
-struct BesideCodes {
+struct ExtraBytes {
   double sign_bytes = 0;
   double position_bytes = 0;
 };
 
 template <class T>
-BesideCodes beside_codes(const Asked& asked, const ValueSource<T>& source, const T* fill) {
+ExtraBytes bytes_beyond_codes(const EstimateInput& input, const ValueSource<T>& source,
+                              const T* fill) {
   constexpr std::size_t n_run = 64;
-  const std::size_t n_runs = std::clamp<std::size_t>(asked.n_values / 8192, 1, 128);
-  const std::size_t n = std::min(n_run, asked.n_values);
+  const std::size_t n_runs = std::clamp<std::size_t>(input.n_values / 8192, 1, 128);
+  const std::size_t n = std::min(n_run, input.n_values);
   Scatter scatter;
   T buffer[n_run];
   double n_negative = 0;
   double n_turns = 0;
   double n_changes = 0;
   for (std::size_t r = 0; r < n_runs; ++r) {
-    const T* run = source.run(scatter.below(asked.n_values - n + 1), n, buffer);
+    const T* run = source.run(scatter.below(input.n_values - n + 1), n, buffer);
     const auto special = [&](T value) {
       return value == 0 || !std::isfinite(value) || (fill != nullptr && value == *fill);
     };
@@ -236,49 +237,49 @@ BesideCodes beside_codes(const Asked& asked, const ValueSource<T>& source, const
     }
   }
   const auto n_seen = static_cast<double>(n * n_runs);
-  const auto n_values = static_cast<double>(asked.n_values);
-  BesideCodes beside;
-  beside.position_bytes = n_changes / n_seen * n_values * kBytesPerChange;
+  const auto n_values = static_cast<double>(input.n_values);
+  ExtraBytes extra;
+  extra.position_bytes = n_changes / n_seen * n_values * kBytesPerChange;
   if (n_negative > 0 && n_negative < n_seen) {
     const double p = std::min(n_turns / n_seen, 0.5);
     const double bits = p > 0 ? -p * log2_of(p) - (1 - p) * log2_of(1 - p) : 0;
-    beside.sign_bytes = n_values / 8 * std::min(bits * kSignsLoss, 1.0) + kTableBytes;
+    extra.sign_bytes = n_values / 8 * std::min(bits * kSignsLoss, 1.0) + kTableBytes;
   }
-  return beside;
+  return extra;
 }
 
 template <class Y, class T>
-Estimate estimate_pointwise(const Asked& asked, const PointwisePlan& plan,
+Estimate estimate_pointwise(const EstimateInput& input, const PointwisePlan& plan,
                             const ValueSource<T>& source, const T* fill) {
-  const PointwiseSource<T, Y> transformed(source, plan, fill, asked.workspace.isa());
-  Estimate estimate = estimate_lattice<Y>(asked, transformed, nullptr, plan.y_bound);
-  const BesideCodes beside = beside_codes(asked, source, fill);
+  const PointwiseSource<T, Y> transformed(source, plan, fill, input.workspace.isa());
+  Estimate estimate = estimate_lattice<Y>(input, transformed, nullptr, plan.y_bound);
+  const ExtraBytes extra = bytes_beyond_codes(input, source, fill);
   const double with_stage =
-      estimate.encoded_bytes + beside.sign_bytes +
-      (uses_zstd(asked.settings) ? kZstdOnPositions : 1) * beside.position_bytes;
+      estimate.encoded_bytes + extra.sign_bytes +
+      (uses_zstd(input.settings) ? kZstdOnPositions : 1) * extra.position_bytes;
   const double without =
-      estimate.encoded_bytes * estimate.lossless_gain + beside.sign_bytes + beside.position_bytes;
+      estimate.encoded_bytes * estimate.lossless_gain + extra.sign_bytes + extra.position_bytes;
   return {with_stage, without / with_stage, estimate.spread};
 }
 
 template <class T>
-Estimate estimate_floats(const Asked& asked) {
+Estimate estimate_floats(const EstimateInput& input) {
   T fill_value{};
   const T* fill = nullptr;
-  if (asked.type.fill_value && !std::isnan(*asked.type.fill_value)) {
-    fill_value = static_cast<T>(*asked.type.fill_value);
+  if (input.type.fill_value && !std::isnan(*input.type.fill_value)) {
+    fill_value = static_cast<T>(*input.type.fill_value);
     fill = &fill_value;
   }
-  const StridedSource<T> source(asked.values);
-  if (asked.type.kind != BoundKind::pointwise) {
-    return estimate_lattice<T>(asked, source, fill, asked.type.bound);
+  const StridedSource<T> source(input.values);
+  if (input.type.kind != BoundKind::pointwise) {
+    return estimate_lattice<T>(input, source, fill, input.type.bound);
   }
-  const auto plan = PointwisePlan::for_bound(asked.type.dtype, asked.type.bound);
-  if (!plan) return estimate_exact(asked);
+  const auto plan = PointwisePlan::for_bound(input.type.dtype, input.type.bound);
+  if (!plan) return estimate_exact(input);
   if constexpr (sizeof(T) == 4) {
-    if (plan->work == DType::f32) return estimate_pointwise<float>(asked, *plan, source, fill);
+    if (plan->work == DType::f32) return estimate_pointwise<float>(input, *plan, source, fill);
   }
-  return estimate_pointwise<double>(asked, *plan, source, fill);
+  return estimate_pointwise<double>(input, *plan, source, fill);
 }
 
 }  // namespace
@@ -291,13 +292,13 @@ Estimate estimate_chunk(const ChunkType& type, const Settings& settings,
   Estimate estimate;
   estimate.encoded_bytes = static_cast<double>(encoded_bytes_max(n_bytes));
   if (n_values < 2) return estimate;
-  const Asked asked{type,      settings, values,
-                    workspace, n_values, extents_of(values.shape, settings.dimensions)};
+  const EstimateInput input{type,      settings, values,
+                            workspace, n_values, extents_of(values.shape, settings.dimensions)};
   const bool exact = !is_floating(type.dtype) || type.kind == BoundKind::exact || !(type.bound > 0);
   const double most = estimate.encoded_bytes;
-  estimate = exact                      ? estimate_exact(asked)
-             : type.dtype == DType::f32 ? estimate_floats<float>(asked)
-                                        : estimate_floats<double>(asked);
+  estimate = exact                      ? estimate_exact(input)
+             : type.dtype == DType::f32 ? estimate_floats<float>(input)
+                                        : estimate_floats<double>(input);
   estimate.encoded_bytes = std::clamp(estimate.encoded_bytes, 1.0, most);
   return estimate;
 }

@@ -1,6 +1,6 @@
 // Parsing of lists on the command line.
 
-#include "bench_words.hpp"
+#include "bench_arguments.hpp"
 
 #include <fmt/format.h>
 
