@@ -106,9 +106,9 @@ struct StoredDataset {
   /// is not 0.
   std::optional<double> missing_value;
   bool fill_noted = false;  ///< missing_value is from the record of an encoding.
-  bool named_type = false;              ///< The type is a named datatype of the file.
-  std::string type_path;                ///< Path of that datatype; empty: no link leads to it.
-  CreationTimes times;                  ///< Set for all datasets, like own_attribute_form.
+  bool named_type = false;  ///< The type is a named datatype of the file.
+  std::string type_path;    ///< Path of that datatype; empty: no link leads to it.
+  CreationTimes times;      ///< Set for all datasets, like own_attribute_form.
   /// The threshold for dense attributes differs from HDF5's default.
   bool own_attribute_form = false;
   bool coordinate = false;         ///< A dimension scale or coordinate variable: stored losslessly.
