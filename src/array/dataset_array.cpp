@@ -461,6 +461,7 @@ Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool 
   TAILRACE_TRY(parts_.fold(staged, std::bind_front(&DatasetArray::get_stored, this)));
   TAILRACE_TRY(decisions_.find_covers(staged));
   model_changed_ = true;  // The program does not report its metadata changes.
+  flushed_file_.release_values();
   return flush_variables(staged, hold_back, closing, mode);
 }
 

@@ -48,6 +48,10 @@ class FlushedFile final : public ChunkFile {
   /// @param codec  of a chunked dataset; lives until drop().
   Status read(std::size_t number, const Describe& describe, const Codec* codec, const Slab& slab,
               std::span<std::byte> values);
+  /// Release the cached values, before a flush needs the memory.
+  void release_values() {
+    if (reader_ != nullptr) reader_->forget();
+  }
   /// Close everything, before a commit.
   void drop();
 
