@@ -37,17 +37,18 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "scripts/prose"): "checks a checkout, and finds what it finds",
     ("docs/fortran.md", "mpifort run.f90"): "tests/package/run_package_test compiles so",
     ("docs/simulation.md", "mpicxx -std=c++20"): "tests/package/run_package_test compiles so",
-    ("docs/hdf5.md", "cmake -B build"): "builds everything against another HDF5: scripts/ci-full",
+    ("docs/hdf5.md", "scripts/build-hdf5"): "builds all against another HDF5: scripts/ci-full",
     ("docs/hdf5.md", "export HDF5_VOL_CONNECTOR"): "needs another HDF5: test_hdf5_programs has it",
     ("docs/install.md", "sudo apt install"): "scripts/check-install follows it in a clean root",
     ("docs/install.md", "local prefix"): "tests/package/run_package_test looks for its folders",
+    ("docs/nodes.md", "sudo tests/nodes/cluster"): "needs root: scripts/nodes-test runs such",
     ("docs/performance.md", "lab/bench/all"): "measures for an hour: test_tables runs a little",
     ("docs/python.md", "apt-get install"): "test_python_wheel builds it",
     ("docs/readers.md", "scripts/build-javascript"): "test_javascript builds it, with the tools",
     ("docs/readers.md", "import h5wasm"): "test_javascript runs such",
     ("docs/readers.md", "python3 -m http.server"): "test_javascript serves the page to Chromium",
     ("docs/hdf5.md", "export LD_PRELOAD"): "test_hdf5_serial runs these tools",
-    ("docs/hdf5.md", "TAILRACE_OPTIONS='bound"): "test_hdf5_serial_bounds runs such",
+    ("docs/hdf5.md", "TAILRACE_OPTIONS='t:"): "test_hdf5_serial_bounds runs such",
     ("trz/README.md", "cmake -S trz"): "scripts/check-trz follows it",
     ("trz/README.md", "uint32_t words"): "trz/tests/first_chunk.c is the whole program",
 }
@@ -175,10 +176,13 @@ DECLARATIONS = {
         void exchange();
         int n_steps;
         MPI_Comm comm;
-        extern tailrace::Field<float> field;
+        tailrace::Shape shape;
         tailrace::Box box;
         std::vector<float> values;""",
-    "docs/read.md": "",
+    "docs/read.md": """
+        #include <tailrace/reader.hpp>
+        std::uint64_t rank;
+        inline tailrace::Reader reader = tailrace::Reader::open("small.h5");""",
     "docs/readers.md": "",
     "docs/simulation.md": """
         std::uint64_t rank, n_ranks, n_rows, n_columns, x0, y0, nx, ny, pitch;
@@ -235,26 +239,19 @@ def test_fortran_runs(name, tmp_path):
 
 # --- Python: a page's blocks in one process, from the top of the page to its end ------------------
 
-def names_of_readme(_, package):
-    u = smooth((8, 16, 16))
-    with package.open("exact.nc", "w") as file:
-        file.create_variable("u", ("z", "y", "x"), data=u)
-    return {"u": u}
-
-
 def names_of_codecs(number, _):
     u, v = smooth((64, 64, 64), 1), smooth((64, 64, 64), 2)
     return {"file": h5py.File(f"h5py_{number}.h5", "w"), "u": u, "v": v}
 
 
-def names_of_read(_, package):
-    with package.open("density.nc", "w") as file:
-        file.create_variable("density", ("z", "y", "x"), data=smooth((64, 64, 64)), codec="trz",
-                             coarse=2, abs=1e-3)
-    with package.open("rough.nc", "w") as file:
-        noise = np.random.default_rng(1).normal(0, 0.1, (64, 64, 64))
-        file.create_variable("u", ("z", "y", "x"), data=(smooth((64, 64, 64)) + noise).astype("f4"),
-                             codec="trz", refine=4, abs=1e-4)
+def names_of_read(number, _):
+    if number == 0:
+        small_file(pathlib.Path())
+    return {}
+
+
+def names_of_guards(*_):
+    grids("run.h5", temperature=(64, 32, 16))
     return {}
 
 
@@ -268,16 +265,9 @@ def names_of_python(*_):
 
 
 #: Functions that return the names a page's blocks need; called before each block.
-NAMES = {"README.md": names_of_readme, "docs/codecs.md": names_of_codecs,
-         "docs/python.md": names_of_python, "docs/read.md": names_of_read}
-#: Beginning of programs that need several ranks.
-ON_RANKS = """
-    import numpy as np, tailrace
-    from mpi4py import MPI
-    n_rows = 6 * MPI.COMM_WORLD.size
-    my_rows = slice(6 * MPI.COMM_WORLD.rank, 6 * MPI.COMM_WORLD.rank + 6)
-    mine = np.ones((6, 360), "f4")
-"""
+NAMES = {"README.md": lambda *_: {}, "docs/codecs.md": names_of_codecs,
+         "docs/guards.md": names_of_guards, "docs/python.md": names_of_python,
+         "docs/read.md": names_of_read}
 
 
 @pytest.mark.parametrize("name", pages_with("python"))
@@ -306,8 +296,7 @@ def test_python_runs_on_ranks(tmp_path):
     found = [source for name in pages_with("python") for source in to_run(name, "python")
              if "COMM_WORLD" in source]
     assert len(found) == 1
-    text = python_package.textwrap.dedent(ON_RANKS) + found[0]
-    python_package.run(f"import os\nos.chdir({str(tmp_path)!r})\n{text}\n"
+    python_package.run(f"import os\nos.chdir({str(tmp_path)!r})\n{found[0]}\n"
                        "assert part.shape == (6, 360)", ranks=2)
 
 
@@ -359,6 +348,13 @@ SIMULATIONS = {
           return 0;
         }""",
 }
+READER_IN_C = """
+#include <hdf5.h>
+#include <tailrace/tailrace_filters.h>
+int main(void) {
+  return tailrace_register_filters() == TAILRACE_FILTERS_OK && H5Zfilter_avail(481) > 0 ? 0 : 1;
+}
+"""
 RECORDING = """{"format": "tailrace-iterations", "version": 1, "ranks_per_node": 1, "ranks": [
     {"iterations": [%s]}]}""" % ", ".join(["""
         {"iteration_s": 1.0, "main": [[0, 0.3]], "io": [[0.1, 0.2]],
@@ -369,6 +365,15 @@ def grids(path, **fields):
     with h5py.File(path, "w") as file:
         for name, shape in fields.items():
             file["native_fields/" * (name == "baryon_density") + name] = smooth(shape)
+
+
+def small_file(folder):
+    """Create small.h5, with coarse views in /density and bit planes in /u."""
+    grids(folder / "full.h5", density=(64, 64, 64))
+    with h5py.File(folder / "full.h5", "a") as file:
+        file["u"] = np.random.default_rng(1).normal(size=(100, 64)).astype("f4")
+    tailrace("repack", folder / "full.h5", "-o", folder / "small.h5", "--codec", "trz", "--bound",
+             "abs=1e-4", "--field", "density:coarse=2", "--field", "u:refine=4")
 
 
 def add_table(path):
@@ -441,7 +446,7 @@ FILES = {
         grids(folder / "step_091.h5", density=(64,) * 3)),
     "docs/concat.md": inputs_of_concat,
     "docs/errata.md": lambda folder: None,
-    "docs/facility.md": lambda folder: None,
+    "docs/facility.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/format.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/reliability.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/layouts.md": lambda folder: grids(folder / "run.h5", density=(32, 32, 32)),
@@ -449,19 +454,19 @@ FILES = {
     "docs/guards.md": lambda folder: (
         grids(folder / "run.h5", temperature=(64, 32, 16), velocity=(16, 16, 16)),
         add_mask(folder / "run.h5", (64, 32, 16))),
+    "docs/install.md": lambda folder: None,
     "docs/hdf5.md": lambda folder: (
         simulation("hdf5", folder), write_plotfile(folder / "plt00100.h5", "equal")),
     "docs/netcdf.md": lambda folder: grids(folder / "run.h5", temp=(8, 16, 32)),
     "docs/options.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/pnetcdf.md": lambda folder: simulation("pnetcdf", folder),
-    "docs/read.md": lambda folder: (
-        grids(folder / "small.h5", density=(8, 16, 32), u=(100, 64)),
-        ocean(folder / "small.nc", theta=(2, 200, 16))),
+    "docs/read.md": small_file,
     "docs/publish.md": lambda folder: (
         ocean(folder / "ocean.nc", theta=(8, 30, 40)), grids(folder / "run.h5", temp=(8, 16, 32)),
         ocean(folder / "tas.nc", tas=(8, 30, 40)), (folder / "published").mkdir(),
         smooth((100, 64, 64)).tofile(folder / "u.bin")),
     "docs/readers.md": lambda folder: (
+        (folder / "read.c").write_text(READER_IN_C),
         grids(folder / "run.vtkhdf", temperature=(32, 32, 32)),
         tailrace("repack", folder / "run.vtkhdf", "-o", folder / "small.h5", "--codec", "trz",
                  "--bound", "rel=1e-3", "--roles", "off")),
@@ -512,6 +517,7 @@ def shell_environment(folder):
     plugins = [str(library / "hdf5" / "plugin"), ENVIRONMENT["HDF5_PLUGIN_PATH"]]
     return {**ENVIRONMENT, "PATH": os.pathsep.join([str(folder / "bin"), os.environ["PATH"]]),
             "HDF5_PLUGIN_PATH": os.pathsep.join(plugins), "LIBRARY_PATH": str(library),
+            "PREFIX": str(build_folder()), "CPATH": str(ROOT / "include"),
             "OMPI_MCA_hwloc_base_binding_policy": "none"}
 
 
@@ -522,7 +528,7 @@ def test_shell_runs(name, tmp_path):
     FILES[name](tmp_path)
     environment = shell_environment(tmp_path)
     for source in to_run(name, "sh"):
-        source = source.replace("/usr/local/lib", str(build_folder() / "lib"))
+        source = source.replace("/opt/tailrace", str(build_folder()))
         source = source.replace("/scratch/me", ".")
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", source], cwd=tmp_path,
                               capture_output=True, text=True, timeout=600, env=environment)
@@ -545,7 +551,7 @@ def was_served(folder):
     return field["filters"][0]["id"]
 
 
-@pytest.mark.parametrize("kind, language, number", [("pnetcdf", "text", 0), ("hdf5", "sh", -2)])
+@pytest.mark.parametrize("kind, language, number", [("pnetcdf", "text", 0), ("hdf5", "sh", -3)])
 def test_options_of_pages_are_taken(kind, language, number, tmp_path):
     """Options that a page shows without a command must work in a run, from a file."""
     simulation(kind, tmp_path)
