@@ -487,7 +487,8 @@ typedef struct tailrace_step_report {
  * written stay defined, and the file remains usable.
  * The call first finishes the data writes of the previous step in the modes async and in_situ, then
  * hands the new step over. The report and any error are those of the previous step (NULL if it does
- * not exist). After a failure both steps are dropped. The metadata of the previous step are written
+ * not exist). A failure of these writes drops both steps, and its error names them; a failure of
+ * the new step drops that step alone. The metadata of the previous step are written
  * while the program continues. That step is committed for certain when the next end_step, wait or
  * close has returned.
  * Collective.
