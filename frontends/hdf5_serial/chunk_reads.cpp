@@ -155,13 +155,16 @@ bool InterceptedDatasets::receive(InterceptedDataset& dataset, std::vector<Incom
   if (!decoded.ok()) return false;
   for (Incoming& chunk : batch) {
     if (chunk.stored) ++report_.n_decoded;
-    if (chunk.keep) decoded_.add(dataset.key(chunk.place), std::move(chunk.values));
+    if (!chunk.keep) continue;
+    dataset.cached = true;
+    decoded_.add(dataset.key(chunk.place), std::move(chunk.values));
   }
   return true;
 }
 
-void InterceptedDatasets::drop_decoded(const InterceptedDataset& dataset) {
-  decoded_.drop_field(dataset.number);
+void InterceptedDatasets::drop_decoded(InterceptedDataset& dataset) {
+  if (dataset.cached) decoded_.drop_field(dataset.number);
+  dataset.cached = false;
 }
 
 void InterceptedDatasets::drop_decoded(const InterceptedDataset& dataset, const Shape& place) {

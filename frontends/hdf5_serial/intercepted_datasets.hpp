@@ -71,6 +71,7 @@ struct InterceptedDataset {
   /// exact.
   bool may_become_scale = false;
   std::map<Shape, PartialChunk> staged;
+  bool cached = false;  ///< The cache may hold decoded chunks of it.
   /// Next chunk that a sequential reader will request; empty if unknown.
   Shape expected;
 
@@ -198,7 +199,7 @@ class InterceptedDatasets {
   void read_ahead(InterceptedDataset& dataset, std::vector<Incoming>& batch);
   bool receive(InterceptedDataset& dataset, std::vector<Incoming>& batch, const Slab& slab,
                std::byte* values);
-  void drop_decoded(const InterceptedDataset& dataset);
+  void drop_decoded(InterceptedDataset& dataset);
   void drop_decoded(const InterceptedDataset& dataset, const Shape& place);
   std::size_t chunks_at_once(const InterceptedDataset& dataset) const;
 

@@ -726,7 +726,7 @@ Status ArrayFile::read_file(std::size_t v, const Slab& slab, std::span<std::byte
 
 /// Have a reader decode a variable by the caller's codec, if it has one.
 Status ArrayFile::use_own_codec(std::size_t v, Reader& reader, std::size_t dataset) const {
-  if (variables_[v].own_codec == nullptr) return Status();
+  if (variables_[v].own_codec == nullptr || !reader.datasets()[dataset].chunked()) return Status();
   if (variables_[v].swapped) {
     return Status(Code::unsupported, "a codec of the caller cannot convert the file's byte order");
   }

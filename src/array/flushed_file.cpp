@@ -74,7 +74,10 @@ Status FlushedFile::read(std::size_t number, const Describe& describe, const Cod
   ReadDataset* dataset = nullptr;
   TAILRACE_TRY(reader_->prepare(number, *stored, dataset));
   if (!dataset->chunked()) return reader_->read_contiguous(*this, *dataset, slab, values.data());
-  dataset->codec = {std::shared_ptr<const Codec>(), codec};  // The caller owns it.
+  if (dataset->codec.get() != codec) {
+    reader_->forget();
+    dataset->codec = {std::shared_ptr<const Codec>(), codec};  // The caller owns it.
+  }
   return reader_->read(*this, *dataset, slab, values.data());
 }
 

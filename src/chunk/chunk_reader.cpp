@@ -115,6 +115,7 @@ ChunkReader::ChunkReader(const ReadOptions& options, std::uint64_t n_threads)
 void ChunkReader::forget() {
   team_.drop_posted();
   cache_.clear();
+  lanes_ = std::vector<Lane>(lanes_.size());
   last_slab_.reset();
   last_ahead_.reset();
 }
@@ -695,7 +696,7 @@ void ChunkReader::post_ahead(ChunkFile& file, ReadDataset& dataset, const Stored
 }
 
 void ChunkReader::look_ahead(ChunkFile& file, ReadDataset& dataset, const Slab& slab) {
-  if (!options_.prefetch || team_.n_threads() <= 1) return;
+  if (!options_.prefetch || !dataset.reads_ahead || team_.n_threads() <= 1) return;
   const std::optional<Slab> last = std::exchange(last_slab_, slab);
   const std::size_t last_dataset = std::exchange(last_dataset_, dataset.number);
   if (!last || last_dataset != dataset.number || last->rank() != slab.rank() ||

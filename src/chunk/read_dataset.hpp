@@ -27,6 +27,8 @@ struct ReadDataset {
   std::uint64_t chunk_bytes = 0;
   std::shared_ptr<const Codec> codec;  ///< Made when a filtered chunk is first read, if not set.
 
+  bool reads_ahead = true;  ///< Chunks may be decoded ahead, by threads between two reads.
+
   bool chunked() const { return listed->chunked(); }
   std::string name() const { return "dataset \"" + listed->path + "\""; }
   /// Convert values from the file's byte order to the machine's. Thread-safe.

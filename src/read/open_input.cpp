@@ -185,7 +185,9 @@ class Hdf5Input final : public InputFile {
     const StoredDataset& field = fields_[field_index];
     TAILRACE_TAKE(const std::optional<StoredChunk> chunk, file_->chunk(stored(field), chunk_index));
     if (!chunk) return std::optional<EncodedBytes>();
-    TAILRACE_TAKE(EncodedBytes encoded, fetch_chunk(*file_, place_of(*chunk)));
+    TAILRACE_TAKE(EncodedBytes encoded, fetch_chunk(*file_, place_of(*chunk))
+                                            .within(path_ + ": dataset \"" + field.path +
+                                                    "\": chunk " + std::to_string(chunk_index)));
     return std::optional<EncodedBytes>(std::move(encoded));
   }
   Result<std::shared_ptr<const BoxSeries>> boxes_of(std::size_t field_index) override {

@@ -130,7 +130,10 @@ Status Reader::use_codec(std::size_t number, std::shared_ptr<const Codec> codec)
   if (!list_.datasets[number].chunked()) return Status();
   ReadDataset* dataset = nullptr;
   TAILRACE_TRY(chunks_->prepare(number, list_.datasets[number], dataset));
+  if (dataset->codec == codec) return Status();
+  chunks_->forget();  // Values that another codec has decoded.
   dataset->codec = std::move(codec);
+  dataset->reads_ahead = false;  // The caller expects its codec's calls within its own.
   return Status();
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <set>
 
@@ -12,6 +13,7 @@
 #include "core/glob_options.hpp"
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
+#include "describe/field_attributes.hpp"
 #include "field/box_codec.hpp"
 #include "field/candidates.hpp"
 #include "policy/door_rules.hpp"
@@ -485,6 +487,13 @@ std::shared_ptr<const StoredDataset> form_to_keep(const StoredDataset& field, bo
   return std::make_shared<const StoredDataset>(std::move(like));
 }
 
+/// True if the field itself states this fill value, as its type holds it.
+bool states_fill(const StoredDataset& field, double fill) {
+  const std::optional<double> held = fill_for_dtype(fill, *field.dtype);
+  if (!field.missing_value || !held) return false;
+  return *held == *field.missing_value || (std::isnan(*held) && std::isnan(*field.missing_value));
+}
+
 /// Define a dataset like the input's. It retains its HDF5 fill value, even if _FillValue differs
 /// and codecs preserve that one.
 FieldDefinition definition_like(const StoredDataset& field) {
@@ -535,7 +544,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
     TAILRACE_TRY(apply_field_option(entry, options).within("field \"" + field.path + "\""));
   }
   definition.notes_fill = options.fill_value.has_value() &&
-                          (field.fill_noted || options.fill_value != field.missing_value);
+                          (field.fill_noted || !states_fill(field, *options.fill_value));
   if (!is_floating(*field.dtype) && !options.bound.lossless()) {
     return Status(
         Code::invalid_argument,

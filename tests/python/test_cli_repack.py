@@ -544,7 +544,11 @@ def test_a_fill_value_that_the_user_declares_is_recorded(ranks, tmp_path):
     values[:, :10] = -1e10
     with h5py.File(tmp_path / "in.h5", "w") as file:
         file["u"], file["v"] = values, smooth((40, 50, 60))
-    asked = ["--bound", "rel=1e-3", "--codec", "trz", "--field", "u:fill=-1e10"]
+        for name, fill in (("nan", np.nan), ("cf", np.float32(1e20))):  # Stated by the file.
+            file[name] = smooth((40, 50, 60))
+            file[name][:, :5] = file[name].attrs["_FillValue"] = fill
+    asked = ["--bound", "rel=1e-3", "--codec", "trz", "--field", "u:fill=-1e10",
+             "--field", "cf:fill=1e20"]
     tailrace("repack", tmp_path / "in.h5", "-o", tmp_path / "out.h5", *asked, ranks=ranks)
 
     def check(copy, psnr):
@@ -553,7 +557,8 @@ def test_a_fill_value_that_the_user_declares_is_recorded(ranks, tmp_path):
                   json.loads((tmp_path / "v.json").read_text())["fields"]}
         assert psnr < fields["/u"]["psnr_db"] < 100 and not fields["/u"]["doubtful"], fields["/u"]
         with h5py.File(copy) as file:
-            assert "tailrace_fill_value" not in file["v"].attrs
+            for name in ("v", "nan", "cf"):
+                assert "tailrace_fill_value" not in file[name].attrs, name
             return file["u"].attrs.get("tailrace_fill_value")
 
     assert check(tmp_path / "out.h5", 50) == -1e10
