@@ -25,7 +25,7 @@ from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fil
 from ._model import netcdf_path
 from ._printable import html_text, printable
 from ._progress import Progress
-from ._settings import bound_text
+from ._settings import bound_option
 from ._tools import FieldVerdict, Verification, verify
 from ._variable import Variable
 
@@ -203,7 +203,7 @@ def report(
     """
     from ._report_page import write_page
     target = path_of(path)
-    bounds = bound_text(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    bounds = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     if not isinstance(figures, bool):
         raise TypeError(f"figures is {figures!r:.60}, must be True or False")
     with contextlib.ExitStack() as stack:

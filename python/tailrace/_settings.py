@@ -153,13 +153,13 @@ def as_number(mode: str, value: Any) -> float:
         raise TypeError(f"{mode} is {value!r:.60}, must be a number") from None
 
 
-def bound_text(
+def bound_option(
     *, bound: Optional[str] = None, abs: Optional[float] = None, rel: Optional[float] = None,
     pw_rel: Optional[float] = None, psnr: Optional[float] = None,
 ) -> str:
     """Return one bound in the engine's syntax; "" for none.
 
-    >>> bound_text(rel=1e-4)
+    >>> bound_option(rel=1e-4)
     'rel=0.0001'
     """
     numbers = {"abs": abs, "rel": rel, "pw_rel": pw_rel, "psnr": psnr}
@@ -191,7 +191,7 @@ def option_text(
         # The engine's options of two words have a hyphen, settings of codecs an underscore.
         key = "allow-wide-bound" if key == "allow_wide_bound" else key
         parts.append(f"{key}={word}")
-    bounds = bound_text(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    bounds = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     if bounds:
         parts.append(f"bound={bounds}")
     if isinstance(chunks, str):

@@ -13,7 +13,7 @@ from ._errors import BoundError, text_of
 from ._file import path_of
 from ._printable import printable
 from ._progress import Progress, progress_bar
-from ._settings import bound_text
+from ._settings import bound_option
 
 Path = Union[str, os.PathLike[str]]
 
@@ -105,7 +105,7 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
     @returns the verdict; its check() raises BoundError.
     """
     handle = communicator(comm)
-    bounds = bound_text(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
+    bounds = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     fields = [f"{glob}:{text}" for glob, text in (per_variable or {}).items()]
     with progress_bar(progress, "verifying") as show_progress:
         document, text = engine().verify(

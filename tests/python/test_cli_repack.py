@@ -564,7 +564,7 @@ def test_a_fill_value_that_the_user_declares_is_recorded(ranks, tmp_path):
     assert check(tmp_path / "out.h5", 50) == -1e10
     # Later copies need no --field: exact ones, copied chunks, and another loss.
     for way in (["--codec", "deflate"], ["--publish=as-stored"],
-                ["--bound", "abs=0.01", "--codec", "trz"]):
+                ["--bound", "abs=0.01", "--codec", "trz", "--again"]):
         tailrace("repack", tmp_path / "out.h5", "-o", again, "--force", *way, ranks=ranks)
         assert check(again, 30) == -1e10, way
     tailrace("repack", tmp_path / "in.h5", "-o", again, "--force", "--codec", "deflate", "--field",
