@@ -114,7 +114,9 @@ void StagedParts::mark_folded(std::vector<bool>& staged) const {
 }
 
 Status StagedParts::fold(std::vector<bool>& staged, const ReadDatasetSlab& read_stored) {
-  for (const auto& [v, members] : numbers_) {
+  for (const auto& entry : numbers_) {
+    const std::size_t v = entry.first;  // No binding, which a lambda may not capture in clang 14.
+    const auto& members = entry.second;
     if (!must_fold(v, staged)) continue;
     const bool gone = lifetimes_.gone(v);
     if (!gone) {

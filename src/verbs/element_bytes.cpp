@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/codec_registry.hpp"
+#include "core/option_table.hpp"
 #include "policy/chunk_shape.hpp"
 
 namespace tailrace::verbs {
