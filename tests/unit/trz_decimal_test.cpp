@@ -73,7 +73,7 @@ std::string method_of(const Bytes& bytes) {
   return summary.ok() ? summary->method : summary.status().message();
 }
 
-bool is_decimal(const Bytes& bytes) { return bytes[8] >> 4 == std::byte{8}; }
+bool is_decimal(const Bytes& bytes) { return (bytes[8] >> 4) == std::byte{8}; }
 
 template <class T>
 std::vector<std::int32_t> narrow(const std::vector<T>& k) {
