@@ -778,11 +778,8 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
   const bool kept = any_bit(put, false, clipped, chunk);
   if (!kept && clipped == chunk) return completed;
   const std::size_t swapped = variable_.swapped ? variable_.element_bytes : 1;
-  const Result<Buffer> old = [&]() -> Result<Buffer> {
-    TAILRACE_TAKE(EncodedBytes encoded, fetch_chunk(storage_, before->second));
-    return decode_chunk(*variable_.codec, std::move(encoded),
-                        chunk_elements() * variable_.element_bytes, swapped);
-  }();
+  const Result<Buffer> old = read_chunk(storage_, *variable_.codec, before->second,
+                                        chunk_elements() * variable_.element_bytes, swapped);
   if (!old.ok()) {
     return old.status().within("variable \"" + variable_.path + "\", chunk " + box_text(clipped) +
                                " as stored in the file");

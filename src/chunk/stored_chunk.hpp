@@ -4,6 +4,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "core/codec.hpp"
 #include "exec/chunk_homes.hpp"
@@ -40,5 +42,14 @@ Result<EncodedBytes> fetch_chunk(File& file, const ChunkPlace& place) {
 /// @error corrupt (a length differs), codec_failed
 Result<Buffer> decode_chunk(const Codec& codec, EncodedBytes encoded, std::uint64_t raw_bytes,
                             std::size_t swapped_bytes = 1);
+
+/// Fetch and decode a chunk. The arguments and errors are those of fetch_chunk() and
+/// decode_chunk().
+template <class File>
+Result<Buffer> read_chunk(File& file, const Codec& codec, const ChunkPlace& place,
+                          std::uint64_t raw_bytes, std::size_t swapped_bytes = 1) {
+  TAILRACE_TAKE(EncodedBytes encoded, fetch_chunk(file, place));
+  return decode_chunk(codec, std::move(encoded), raw_bytes, swapped_bytes);
+}
 
 }  // namespace tailrace

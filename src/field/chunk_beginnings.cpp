@@ -42,8 +42,8 @@ class StoredBeginnings final : public ChunkBeginnings {
     const StoredChunk* const chunk = find(chunk_index);
     if (chunk == nullptr)
       return Status(Code::corrupt, "the incomplete chunk is missing in the file");
-    TAILRACE_TAKE(EncodedBytes encoded, fetch_chunk(storage_, place_of(*chunk)));
-    TAILRACE_TAKE(const Buffer old, decode_chunk(codec_, std::move(encoded), values.n_bytes()));
+    TAILRACE_TAKE(const Buffer old,
+                  read_chunk(storage_, codec_, place_of(*chunk), values.n_bytes()));
     std::memcpy(values.data(), old.data(), n_bytes_);
     return Status();
   }

@@ -223,8 +223,8 @@ bool rechunks(const RepackRequest& request) {
   return request.publish == Publish::cmip7 || request.publish == Publish::cloud;
 }
 
-/// Determine the chunk rules of --publish. For cmip7, attributes of the input name the variables.
-/// The same on every rank.
+/// Determine the chunk rules of --publish, alike on every rank. For cmip7, attributes of the input
+/// name the variables.
 Result<std::optional<FrontChunks>> front_chunks(InputFile& input, const RepackRequest& request) {
   if (request.publish == Publish::none) return std::optional<FrontChunks>();
   FrontChunks front;

@@ -311,7 +311,7 @@ def test_repack_says_what_it_keeps(tmp_path):
     done = tailrace("repack", plain, "-o", ours, "--covered", "drop", "--force")
     assert "the boxes of the next finer level are missing" in " ".join(done.stderr.split())
     tailrace("verify", plain, ours)
-    # With ghost cells the boxes do not fit the data.
+    # Ghost cells: the boxes do not fit the data.
     write_plotfile(plain, ghosts=3)
     for words in (["--covered", "drop"], ["--field", "*:covered=drop"]):
         done = tailrace("repack", plain, "-o", ours, "--force", *words, code=2)

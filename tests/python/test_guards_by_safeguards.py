@@ -61,7 +61,7 @@ def spread(x):
 SECOND_DIFFERENCES = ("X[I[0]-1,I[1],I[2]] + X[I[0]+1,I[1],I[2]] + X[I[0],I[1]-1,I[2]]"
                       " + X[I[0],I[1]+1,I[2]] + X[I[0],I[1],I[2]-1] + X[I[0],I[1],I[2]+1] - 6 * x")
 
-# For each guard: the data, the guard's text, and the checker's conditions for an original.
+# Cases, by guard: the data, the guard's text, and the checker's conditions for an original.
 CASES = {
     "sign": (VELOCITY, "sign", lambda x: [{"kind": "sign"}]),
     "zero": (DARK, "zero", lambda x: [{"kind": "same", "value": 0}]),

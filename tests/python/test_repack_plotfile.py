@@ -138,7 +138,7 @@ def test_what_has_no_boxes_of_its_own(tmp_path):
             assert field["kept_exact_because"] == "components share chunks"
             assert field["absolute_bound"] == 0
     tailrace("verify", plain, ours)
-    # With ghost cells boxes do not fit, and the data are an ordinary array.
+    # Ghost cells: boxes do not fit, and the data are an ordinary array.
     write_plotfile(plain, "equal", ghosts=3)
     numbers("repack", plain, "-o", ours, "--bound", "rel=1e-4", "--force")
     tailrace("verify", plain, ours)
