@@ -70,19 +70,29 @@ not_run() {
 }
 
 # Write the table into a file, to be committed with the change: growth of a part is seen there.
+# Rows of parts that this run does not have stay, each with its commit.
 #   keep_times FILE TITLE
 keep_times() {
-  read_cpu_s
+  local commit rows
+  commit="$(git rev-parse --short=8 HEAD)"
+  rows="$(printf '%s\n' "${results[@]}" | sed -E \
+    "s/^(.*[^ ]) +(passed|FAILED) +([0-9]+) s +([0-9]+) CPU s\$/| \1 | \2 | \3 | \4 | $commit |/")"
+  touch "$1"
+  rows="$(awk -F ' [|] ' '
+    !/^[|] [^|]+ [|] (passed|FAILED) / { next }
+    FNR == NR { new[$1] = $0; names[++n] = $1; next }
+    $1 != "| all" { print ($1 in new) ? new[$1] : $0; seen[$1] = 1 }
+    END { for (i = 1; i <= n; ++i) if (!(names[i] in seen)) print new[names[i]] }' \
+    - "$1" <<< "$rows")"
   {
     printf '# %s\n\n' "$2"
-    printf 'Commit %s, %s cores, load at its start %s, compiler cache %s.\n\n' \
-      "$(git rev-parse --short HEAD)" "$(nproc)" "$load_at_start" "$cache_at_start"
-    printf '| part | verdict | wall s | CPU s |\n|---|---|---|---|\n'
-    printf '%s\n' "${results[@]}" |
-      sed -E 's/^(.*[^ ]) +(passed|FAILED) +([0-9]+) s +([0-9]+) CPU s$/| \1 | \2 | \3 | \4 |/'
-    printf '| all | %s | %d | %d |\n' "$([ "$failed" = 0 ] && echo passed || echo FAILED)" \
-      "$SECONDS" "$cpu_s"
-  } > "$1"
+    printf 'Last run: %s cores, load at its start %s, compiler cache %s.\n\n' \
+      "$(nproc)" "$load_at_start" "$cache_at_start"
+    printf '| part | verdict | wall s | CPU s | commit |\n|---|---|---|---|---|\n%s\n' "$rows"
+    awk -F ' [|] ' '{ wall += $3; cpu += $4; if ($2 == "FAILED") verdict = "FAILED" }
+      END { printf "| all | %s | %d | %d | |\n", verdict ? verdict : "passed", wall, cpu }' \
+      <<< "$rows"
+  } > "$1.new" && mv "$1.new" "$1"
 }
 
 # --- parts that both have -------------------------------------------------------------------------

@@ -149,7 +149,8 @@ def stand_in(path, name):
             values[:, :20] = np.nan
             file.create_dataset("levitus_salt_nan", data=values)
         elif "particles" in name or "lammps" in name:
-            file["x"] = np.random.default_rng(1).standard_normal(100000).astype("f4")
+            for i, name in enumerate(["x", "y", "z", "vx", "vy", "vz"]):
+                file[name] = np.random.default_rng(i).standard_normal(100000).astype("f4")
         else:
             for i, field in enumerate(["baryon_density", "temperature", "velocity_x"]):
                 dataset = file.create_dataset(f"native_fields/{field}", data=smooth((64,) * 3, i))
