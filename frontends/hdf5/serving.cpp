@@ -156,10 +156,11 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   options.file.hdf5_creation_list = call.creation_list;
   if (call.create) {
     TAILRACE_TAKE(session->array, DatasetArray::create(std::move(ranks), call.path, options));
-    return session;
+  } else {
+    TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), call.path, options));
+    TAILRACE_TRY(enter_datasets(*session));
   }
-  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), call.path, options));
-  TAILRACE_TRY(enter_datasets(*session));
+  session->array->list_objects_by([&session = *session] { return list_objects(session); });
   return session;
 }
 

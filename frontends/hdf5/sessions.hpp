@@ -69,6 +69,8 @@ struct Session {
   std::uint64_t n_points = 0;      ///< Points in this rank's point selections.
   std::uint64_t n_point_runs = 0;  ///< Number of runs that these points form.
   std::map<std::string, std::vector<std::string>> remarks;  ///< Remark -> paths; for the report.
+  /// Datasets that list_objects() has read, by address; their roles are decided, or never will be.
+  std::map<std::uint64_t, StatedObject> listed;
 
   hid_t file() const { return static_cast<hid_t>(array->metadata().hdf5_id()); }
 };
@@ -237,6 +239,11 @@ Result<std::shared_ptr<const BoxSeries>> receive_boxes(Session& session, const C
 /// @param path  absolute, of the level's dataset
 LevelCover find_cover(Session& session, const std::string& path,
                       const std::shared_ptr<const BoxSeries>& boxes);
+
+/// List the groups and datasets of the session's file, as this rank sees them (file_objects.cpp).
+/// Later calls read the attributes of groups and undecided datasets again, and those of other
+/// datasets no more. Not collective. @error corrupt  an object or attribute that HDF5 cannot read
+Result<FileObjects> list_objects(Session& session);
 
 /// Path of an object; empty if it has none.
 std::string path_of_object(hid_t object);

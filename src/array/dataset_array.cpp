@@ -144,6 +144,13 @@ Status DatasetArray::adopt(std::size_t v) {
                 adopt_dataset(stored, variables_[v].definition.path, state.origin,
                               options_.file.plugin_path, memory_, *comm_)
                     .within(quoted(v)));
+  if (state.origin == DatasetOrigin::opened) {
+    TAILRACE_TAKE(
+        const RecordedBound recorded,
+        recorded_bound_at(metadata().hdf5_id(), lifetimes_.address_of(v)).within(quoted(v)));
+    TAILRACE_TRY(
+        continue_bound(stored, recorded, options_, *comm_, adopted.variable).within(quoted(v)));
+  }
   Shape file_shape = stored.shape;
   variables_[v] = std::move(adopted.variable);
   state.by_value = adopted.by_value;
@@ -572,8 +579,10 @@ Status DatasetArray::abort() {
 
 // --- the stages of a flush
 
-/// Resolve value-dependent bounds from the values of the first flush.
+/// Decide whether bounds apply, and resolve those that depend on the values of the first flush.
 Status DatasetArray::prepare_new(ArrayFlush& flush) {
+  TAILRACE_TRY(decisions_.decide_roles(flush.variables, list_objects_,
+                                       [this](std::size_t v) { return lifetimes_.address_of(v); }));
   return decisions_.resolve_bounds(flush.variables, std::bind_front(&DatasetArray::shape_of, this),
                                    [this](const auto& make) { note_remark(make); });
 }
@@ -640,7 +649,7 @@ Status DatasetArray::describe_at_root(bool closing) {
     const ArrayVariable& variable = variables_[v];
     const bool chunked = variable.storage == ArrayStorage::chunked;
     const bool lossy =
-        chunked && states_[v].created &&
+        chunked && states_[v].created && !decisions_.role_open(v) &&
         (variable.resolved.codec->lossy() || !variable.definition.options.earlier_loss.empty());
     const bool writes_bound = closing && lossy && !states_[v].described;
     const CoveredCells* const cells = decisions_.cells_to_describe(v);

@@ -74,6 +74,11 @@ class DatasetArray final : private ArrayEngine {
   Result<DatasetPlan> plan_new(const NewDataset& definition) {
     return plan_dataset(definition, options_, least_memory_, *comm_);
   }
+  /// Set the call that lists the objects of rank 0's file for decisions by roles. Call before the
+  /// first flush.
+  void list_objects_by(DeferredDecisions::ListObjects call) { list_objects_ = std::move(call); }
+  /// True if the first flush of the dataset will decide whether a bound for all datasets applies.
+  bool role_open(std::size_t dataset) const { return decisions_.role_open(dataset); }
   /// Register a dataset that was created at `address` in this rank's file. @returns its number
   /// @param values_at  address of its contiguous values in that file; 0: unknown.
   std::size_t add(const NewDataset& definition, const DatasetPlan& plan, std::uint64_t address,
@@ -263,6 +268,7 @@ class DatasetArray final : private ArrayEngine {
   DatasetLifetimes lifetimes_{metadata_};
   StagedParts parts_{*comm_, memory_, variables_, output_, lifetimes_};
   DeferredDecisions decisions_{*comm_, options_, variables_};
+  DeferredDecisions::ListObjects list_objects_ = [] { return FileObjects(); };
   ExtentCut cut_;
   FlushedFile flushed_file_{*comm_, output_, options_};
   std::set<std::string> component_globs_;  ///< Component globs of all created datasets.

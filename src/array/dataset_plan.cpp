@@ -4,6 +4,8 @@
 #include "array/dataset_plan.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "array/staged_ranges.hpp"
@@ -150,6 +152,11 @@ Result<FieldDefinition> define_new(const NewDataset& dataset, const ArrayFileOpt
                 options_by_glob(dataset.path, dataset.shape.size(), !floating, of_file));
   FieldOptions& options = field.options;
   options.allow_holes = false;  // Elements that were never put are filled in any case.
+  TAILRACE_TAKE(const FieldOptions unnamed,
+                options_by_glob(dataset.path, dataset.shape.size(), true, of_file));
+  // The datasets of plotfiles' levels are values.
+  plan.for_all = options.by_role && !dataset.of_level && may_lose(options, floating, false) &&
+                 !may_lose(unnamed, floating, false);
   TAILRACE_TRY(check_door(options, Door::hdf5).within(quoted_dataset(dataset.path)));
   TAILRACE_TRY(bound_components(dataset, of_file, options, plan));
   TAILRACE_TAKE(StorageDecision decision,
@@ -165,6 +172,50 @@ Result<FieldDefinition> define_new(const NewDataset& dataset, const ArrayFileOpt
   checked.options.drop_covered = false;  // Only levels have covered cells to drop.
   TAILRACE_TRY(check_definition(checked).within(quoted_dataset(dataset.path)));
   return field;
+}
+
+/// Codec of a dataset whose header has another form than its chunks. Readers decode with the chunk
+/// and the header's shape only (trz/client_data.hpp).
+class LateCodec final : public CodecOver {
+ public:
+  LateCodec(std::shared_ptr<const Codec> codec, std::vector<FilterSpec> header)
+      : CodecOver(std::move(codec)), header_(std::move(header)) {}
+  const std::vector<FilterSpec>& filters() const override { return header_; }
+
+ private:
+  std::vector<FilterSpec> header_;
+};
+
+/// Make the exact form of a dataset whose bound may turn out not to apply to it. Both forms share a
+/// header: trz's is exact, and its chunks know their bounds. Other codecs lose nothing if their
+/// exact form has the same filters, or if chunks skip the filters.
+Status make_exact_form(Comm& comm, const std::string& plugin_path, FieldState& field,
+                       DatasetPlan& plan) {
+  std::vector<FieldState> exact(1);
+  exact[0].definition = field.definition;
+  exact[0].resolved.chunk_shape = field.resolved.chunk_shape;
+  FieldOptions& options = exact[0].definition.options;
+  options.bound = ErrorBound();
+  options.guards = Guards();
+  const bool knows_bound = codec_entry(options.codec).loss == Loss::in_bound;
+  if (!knows_bound) become_exact(options.codec, options.codec_settings);
+  TAILRACE_TRY(prepare_codecs(comm, exact, plugin_path, nullptr));
+  std::unique_ptr<Codec> codec = std::move(exact[0].resolved.codec);
+  std::shared_ptr<const Codec> bounded = std::move(field.resolved.codec);
+  const std::vector<FilterSpec> header = bounded->filters();
+  if (knows_bound) {
+    plan.exact_codec = std::move(codec);
+    field.resolved.codec = std::make_unique<LateCodec>(bounded, plan.exact_codec->filters());
+    return Status();
+  }
+  field.resolved.codec = share_codec(bounded);
+  if (std::ranges::equal(header, codec->filters(), {}, &FilterSpec::filter_id,
+                         &FilterSpec::filter_id)) {
+    plan.exact_codec = std::make_shared<LateCodec>(std::move(codec), header);
+  } else {
+    plan.exact_codec = skipping_codec(share_codec(bounded));
+  }
+  return Status();
 }
 
 /// Determine chunks, codec and layout. If the bound needs the values' range, the exact form is used
@@ -211,6 +262,7 @@ Status resolve_new(const NewDataset& dataset, const std::string& plugin_path, Co
   }
   field.definition.options.bound = requested;
   TAILRACE_TRY(made);
+  if (plan.for_all && !late) TAILRACE_TRY(make_exact_form(comm, plugin_path, field, plan));
   if (field.definition.extendable && field.resolved.layout->base_from() == BaseFrom::shape) {
     TAILRACE_TAKE(field.resolved.layout, make_layout("claimed"));
   }
@@ -277,18 +329,6 @@ Status adopt_codec(const StoredDataset& stored, bool created, const std::string&
   variable.places_known = created;
   return Status();
 }
-
-/// Codec whose header was written before its bound was known. Readers decode with the chunk and the
-/// header's shape only (trz/client_data.hpp).
-class LateCodec final : public CodecOver {
- public:
-  LateCodec(std::shared_ptr<const Codec> codec, std::vector<FilterSpec> header)
-      : CodecOver(std::move(codec)), header_(std::move(header)) {}
-  const std::vector<FilterSpec>& filters() const override { return header_; }
-
- private:
-  std::vector<FilterSpec> header_;
-};
 
 }  // namespace
 
@@ -371,12 +411,44 @@ Result<AdoptedDataset> adopt_dataset(const StoredDataset& stored, const std::str
   return adopted;
 }
 
+Status continue_bound(const StoredDataset& stored, const RecordedBound& recorded,
+                      const ArrayFileOptions& of_file, Comm& comm, ArrayVariable& variable) {
+  ResolvedField& resolved = variable.resolved;
+  if (variable.storage != ArrayStorage::chunked || recorded.mode.empty()) return Status();
+  const std::vector<FilterSpec> header = resolved.codec->filters();
+  const CodecEntry* const entry = header.size() == 1 ? find_filter(header[0].filter_id) : nullptr;
+  const bool knows_bound = entry != nullptr && entry->loss == Loss::in_bound;
+  if (!knows_bound || resolved.codec->lossy() || recorded.codec != entry->name) return Status();
+  FieldDefinition& definition = variable.definition;
+  TAILRACE_TAKE(FieldOptions options,
+                options_by_glob(definition.path, stored.shape.size(), false, of_file));
+  const ErrorBound& bound = options.bound;
+  const bool same = bound_mode_name(bound.mode) == recorded.mode && bound.value == recorded.asked &&
+                    (!options.codec_given || options.codec == entry->name);
+  const bool pointwise = bound.mode == BoundMode::pw_rel;
+  const bool usable = pointwise || (recorded.absolute > 0 && std::isfinite(recorded.absolute));
+  const bool guarded = !options.guards.empty() || !stored.guards_text.empty();
+  if (!same || !usable || guarded) return Status();
+  definition.options.bound = bound;
+  definition.options.codec = entry->name;
+  if (options.codec_given) definition.options.codec_settings = options.codec_settings;
+  resolved.absolute_bound = pointwise ? 0 : recorded.absolute;
+  resolved.pointwise_bound = pointwise_bound(bound);
+  TAILRACE_TAKE(std::unique_ptr<Codec> codec,
+                make_codec(codec_request(definition, resolved), of_file.file.plugin_path));
+  comm.decide(definition.path, "continues with bound " + error_bound_text(bound));
+  resolved.codec = std::make_unique<LateCodec>(std::move(codec), header);
+  return Status();
+}
+
 // --- DeferredDecisions
 
 void DeferredDecisions::add(std::size_t dataset, const NewDataset& definition,
                             const DatasetPlan& plan) {
   Entry entry;
   if (plan.in_chunks && !plan.keep_filters) {
+    entry.role_open = plan.for_all;
+    if (plan.exact_codec != nullptr) entry.exact_codec = share_codec(plan.exact_codec);
     entry.boxes = plan.boxes;
     entry.component_bounds = plan.component_bounds;
     entry.bound_open =
@@ -385,9 +457,90 @@ void DeferredDecisions::add(std::size_t dataset, const NewDataset& definition,
   entry.cover_open = plan.drops_covered;
   entry.level = definition.boxes;
   entry.find_cover = definition.find_cover;
-  if (entry.bound_open || entry.cover_open || entry.boxes != nullptr) {
+  if (entry.role_open || entry.bound_open || entry.cover_open || entry.boxes != nullptr) {
     entries_.emplace(dataset, std::move(entry));
   }
+}
+
+bool DeferredDecisions::role_open(std::size_t dataset) const {
+  const auto entry = entries_.find(dataset);
+  return entry != entries_.end() && entry->second.role_open;
+}
+
+/// Mark the datasets to which a bound for all datasets applies. If the objects of the file cannot
+/// be listed, it applies to none. Called on rank 0.
+std::vector<bool> DeferredDecisions::applies_at_root(std::span<const std::size_t> datasets,
+                                                     const ListObjects& list_objects,
+                                                     const AddressOf& address_of) {
+  std::vector<bool> applies(datasets.size(), false);
+  const auto note_exact = [&](std::size_t i, const std::string& why) {
+    outcomes_["exact under a bound for all (" + why + ")"].insert(
+        variables_[datasets[i]].definition.path);
+  };
+  const Result<FileObjects> objects = list_objects();
+  if (!objects.ok()) {
+    for (std::size_t i = 0; i < datasets.size(); ++i) {
+      note_exact(i, "of unknown role: " + objects.status().message());
+    }
+    return applies;
+  }
+  std::map<std::uint64_t, std::size_t> position_of;
+  for (std::size_t d = 0; d < objects->addresses.size(); ++d) {
+    position_of.emplace(objects->addresses[d], d);
+  }
+  // A dataset without a name is taken for values.
+  applies.assign(datasets.size(), true);
+  std::vector<std::size_t> named;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < datasets.size(); ++i) {
+    const auto found = position_of.find(address_of(datasets[i]));
+    if (found == position_of.end()) continue;
+    named.push_back(i);
+    positions.push_back(found->second);
+  }
+  const std::vector<RoleVerdict> verdicts = tailrace::decide_roles(objects->facts, positions);
+  for (std::size_t n = 0; n < named.size(); ++n) {
+    applies[named[n]] = verdicts[n].role == Role::value;
+    if (applies[named[n]]) continue;
+    note_exact(named[n], std::string(role_name(verdicts[n].role)) + " by " + verdicts[n].because);
+  }
+  return applies;
+}
+
+/// Store a dataset exactly, although its options have a bound. Allocates no memory.
+void DeferredDecisions::keep_exact(std::size_t v, Entry& entry) {
+  FieldOptions& options = variables_[v].definition.options;
+  ResolvedField& resolved = variables_[v].resolved;
+  entry.bound_open = false;
+  options.bound = ErrorBound();
+  options.guards = Guards();
+  if (entry.exact_codec == nullptr) return;
+  resolved.codec = std::move(entry.exact_codec);
+  resolved.absolute_bound = resolved.pointwise_bound = 0;
+  resolved.verify = options.verify == Verify::on;
+}
+
+Status DeferredDecisions::decide_roles(std::span<const std::size_t> datasets,
+                                       const ListObjects& list_objects,
+                                       const AddressOf& address_of) {
+  std::vector<std::size_t> open;
+  std::ranges::copy_if(datasets, std::back_inserter(open),
+                       [this](std::size_t v) { return role_open(v); });
+  if (open.empty()) return Status();
+  const Result<Bytes> received = broadcast_from_root(comm_, [&](ByteWriter& message) {
+    for (const bool applies : applies_at_root(open, list_objects, address_of)) {
+      message.add(static_cast<std::uint8_t>(applies));
+    }
+    return Status();
+  });
+  TAILRACE_TRY(received.status());
+  ByteReader reader(*received);
+  for (const std::size_t v : open) {
+    Entry& entry = entries_.at(v);
+    entry.role_open = false;
+    if (reader.take<std::uint8_t>() == 0) keep_exact(v, entry);
+  }
+  return Status();
 }
 
 Status DeferredDecisions::find_covers(const std::vector<bool>& staged) {

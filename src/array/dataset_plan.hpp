@@ -3,8 +3,9 @@
 //
 // Invariant 1: every rank plans and adopts a dataset independently, and identically. The decisions
 // depend only on the dataset and on inputs that are the same on every rank.
-// Invariant 2: until its bound is resolved, a dataset has the exact form; its header always has.
-// A bound is resolved once.
+// Invariant 2: until a bound relative to the values is resolved, a dataset has the exact form. Its
+// header always has, also under a bound for all datasets, which may turn out not to apply. Each of
+// these decisions is made once.
 
 #pragma once
 
@@ -27,6 +28,8 @@
 #include "field/field_state.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/hdf5_file.hpp"
+#include "hdf5/live_datasets.hpp"
+#include "policy/roles.hpp"
 #include "trz/base/dtype.hpp"
 #include "trz/base/error_bound.hpp"
 #include "trz/base/status.hpp"
@@ -90,7 +93,12 @@ struct DatasetPlan {
   /// Requested bound of each component; empty: the dataset has one bound.
   std::vector<ErrorBound> component_bounds;
   bool drops_covered = false;  ///< Values of covered cells need not be kept.
-  std::string remark;          ///< Requests that could not be met; for the report.
+  /// The values may be lost only by options for all datasets. The first flush decides whether these
+  /// apply: only to values, not to coordinates, masks and other roles.
+  bool for_all = false;
+  /// Codec of the exact form, if `for_all`; null: the codec of `field` is exact until the flush.
+  std::shared_ptr<const Codec> exact_codec;
+  std::string remark;  ///< Requests that could not be met; for the report.
   /// Component globs that match a component's name, or may match.
   std::vector<std::string> component_globs;
 };
@@ -124,8 +132,19 @@ struct AdoptedDataset {
 Result<AdoptedDataset> adopt_dataset(const StoredDataset& stored, const std::string& path,
                                      DatasetOrigin origin, const std::string& plugin_path,
                                      StagingMemory& memory, Comm& comm);
+/// Let new values of an adopted dataset keep the bound that its attributes record, provided the
+/// options ask for the same one. Has no effect if the header has a bound, or if there are guards.
+Status continue_bound(const StoredDataset& stored, const RecordedBound& recorded,
+                      const ArrayFileOptions& options, Comm& comm, ArrayVariable& variable);
 
-/// Bounds relative to the values are resolved from those of the first flush, for the dataset or for
+/// Objects of a file.
+struct FileObjects {
+  RoleFacts facts;
+  std::vector<std::uint64_t> addresses;  ///< Header address of each of facts.datasets.
+};
+
+/// The first flush of a dataset decides whether a bound for all datasets applies to it. Bounds
+/// relative to the values are resolved from those of the first flush, for the dataset or for
 /// each component of a plotfile's level. The covered cells of a level are looked for at each flush
 /// until they are known, since the finer level's boxes may be written later.
 class DeferredDecisions {
@@ -140,6 +159,17 @@ class DeferredDecisions {
   /// Find the covered cells of the levels that are about to be written. Values flushed earlier
   /// stay. Errors are agreed. Collective: a broadcast for each such level.
   Status find_covers(const std::vector<bool>& staged);
+  /// Lists the objects of rank 0's file; called on rank 0 only.
+  using ListObjects = std::function<Result<FileObjects>()>;
+  /// Header address of a dataset in this rank's file.
+  using AddressOf = std::function<std::uint64_t(std::size_t dataset)>;
+  /// Decide whether a bound for all datasets applies to datasets in their first flush. The names,
+  /// shapes and attributes in rank 0's file decide. Collective: one broadcast, if any dataset is
+  /// undecided. Cost on rank 0: some 20 us for each object of the file.
+  Status decide_roles(std::span<const std::size_t> datasets, const ListObjects& list_objects,
+                      const AddressOf& address_of);
+  /// True if the dataset has had no flush that decides whether its bound applies.
+  bool role_open(std::size_t dataset) const;
   /// Current extents of a dataset.
   using ShapeOf = std::function<Shape(std::size_t dataset)>;
   /// Makes a remark for the user; called on every rank.
@@ -160,6 +190,8 @@ class DeferredDecisions {
 
  private:
   struct Entry {
+    bool role_open = false;                    ///< The first flush decides if the bound applies.
+    std::unique_ptr<Codec> exact_codec;        ///< Codec if it does not; null: as it is.
     bool bound_open = false;                   ///< Resolved by the first flush.
     std::shared_ptr<const BoxSeries> boxes;    ///< Boxes that chunks follow; null: none.
     std::vector<ErrorBound> component_bounds;  ///< Requested bounds; empty: the dataset has one.
@@ -173,6 +205,9 @@ class DeferredDecisions {
   std::string quoted(std::size_t dataset) const {
     return quoted_dataset(variables_[dataset].definition.path);
   }
+  std::vector<bool> applies_at_root(std::span<const std::size_t> datasets,
+                                    const ListObjects& list_objects, const AddressOf& address_of);
+  void keep_exact(std::size_t dataset, Entry& entry);
   Status receive_cover(std::size_t dataset, Entry& entry);
   std::vector<double> component_ranges(std::size_t dataset, const Entry& entry) const;
   Status resolve_component_bounds(std::size_t dataset, Entry& entry);

@@ -145,6 +145,25 @@ Result<StoredDataset> describe_dataset_at(std::int64_t file_id, std::uint64_t ad
   return described;
 }
 
+Result<RecordedBound> recorded_bound_at(std::int64_t file_id, std::uint64_t address) {
+  const Hdf5Scope scope;
+  TAILRACE_TAKE(const std::int64_t opened, open_dataset_at(file_id, address));
+  const Hdf5Id dataset(opened);
+  RecordedBound recorded;
+  recorded.mode = hdf5_text_attribute(dataset.get(), kBoundModeAttribute);
+  if (recorded.mode.empty()) return recorded;
+  if (!hdf5_text_attribute(dataset.get(), kLossesAttribute).empty()) return RecordedBound();
+  const auto number = [&](const char* name) {
+    const std::optional<NamedNumber> found =
+        hdf5_number_attribute(dataset.get(), std::span(&name, 1));
+    return found ? found->value : 0.0;
+  };
+  recorded.codec = hdf5_text_attribute(dataset.get(), kCodecAttribute);
+  recorded.asked = number(kBoundAskedAttribute);
+  recorded.absolute = number(kAbsoluteBoundAttribute);
+  return recorded;
+}
+
 Status set_attributes_at(std::int64_t file_id, std::uint64_t address,
                          std::span<const NamedAttribute> attributes) {
   const Hdf5Scope scope;

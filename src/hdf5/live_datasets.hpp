@@ -31,6 +31,16 @@ void close_hdf5_id(std::int64_t id);
 /// @error not_found, corrupt
 Result<StoredDataset> describe_dataset_at(std::int64_t file_id, std::uint64_t address);
 
+/// Bound of all values of a dataset, as its attributes record it.
+struct RecordedBound {
+  std::string codec;
+  std::string mode;     ///< Empty: none is recorded, or earlier losses are, too.
+  double asked = 0;     ///< Number of the mode.
+  double absolute = 0;  ///< Unit of the values; 0 under pw_rel.
+};
+/// Read the attributes that record a bound. @error not_found
+Result<RecordedBound> recorded_bound_at(std::int64_t file_id, std::uint64_t address);
+
 /// Set attributes of the dataset at `address`. @error not_found, internal
 Status set_attributes_at(std::int64_t file_id, std::uint64_t address,
                          std::span<const NamedAttribute> attributes);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -724,10 +725,16 @@ bool states_role(std::string_view attribute_name) {
 }
 
 std::vector<RoleVerdict> decide_roles(const RoleFacts& facts) {
+  std::vector<std::size_t> all(facts.datasets.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return decide_roles(facts, all);
+}
+
+std::vector<RoleVerdict> decide_roles(const RoleFacts& facts, std::span<const std::size_t> some) {
   const Scene scene(facts);
   std::vector<RoleVerdict> verdicts;
-  verdicts.reserve(facts.datasets.size());
-  for (std::size_t d = 0; d < facts.datasets.size(); ++d) verdicts.push_back(scene.verdict(d));
+  verdicts.reserve(some.size());
+  for (const std::size_t d : some) verdicts.push_back(scene.verdict(d));
   return verdicts;
 }
 

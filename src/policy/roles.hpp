@@ -7,7 +7,9 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,5 +68,7 @@ struct RoleVerdict {
 /// Return the verdict on each of facts.datasets, in their order. Pure. Cost: O(groups + datasets),
 /// some microseconds each.
 std::vector<RoleVerdict> decide_roles(const RoleFacts& facts);
+/// Return the verdicts on some of facts.datasets, by their positions.
+std::vector<RoleVerdict> decide_roles(const RoleFacts& facts, std::span<const std::size_t> some);
 
 }  // namespace tailrace
