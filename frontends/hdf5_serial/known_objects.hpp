@@ -29,8 +29,8 @@ class KnownObjects {
 
  private:
   /// How many of the datasets created first, and last, a decision sees.
-  static constexpr std::size_t kFirst = 64;
-  static constexpr std::size_t kLast = 192;
+  static constexpr std::size_t kFirst = 32;
+  static constexpr std::size_t kLast = 96;
   static constexpr int kReads = 2;
 
   struct Other {

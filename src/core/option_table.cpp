@@ -28,6 +28,8 @@ constexpr unsigned kByValues = bits_of({Door::steps, Door::python, Door::pnetcdf
 constexpr unsigned kByModes = bits_of({Door::steps, Door::hdf5});
 /// Doors that set fill values by this option; variables and datasets of other doors have their own.
 constexpr unsigned kByFill = kBySteps | kByRepack;
+/// Doors that decide by the role of a dataset, and have no flag of their own for it.
+constexpr unsigned kByRoles = bits_of({Door::hdf5, Door::serial});
 /// Doors that know the levels of plotfiles.
 constexpr unsigned kByLevels = bits_of({Door::hdf5, Door::repack});
 constexpr unsigned kByCodecs = kByEngine | kBySerial;
@@ -521,7 +523,7 @@ constexpr std::array<File, 22> kFileTable = {{
         "experiments; most users leave this alone."),
 }};
 
-constexpr std::array<Field, 12> kFieldTable = {{
+constexpr std::array<Field, 13> kFieldTable = {{
     {"codec", "auto, none, deflate, portable, trz, xor, sz3, ..., id=NUMBER",
      "Codec of the chunks: by default deflate, or auto if a bound is given. Name one to fix the "
      "choice; its own settings follow as key=value.",
@@ -580,6 +582,11 @@ constexpr std::array<Field, 12> kFieldTable = {{
      "covers. Use drop to save space if no reader needs them.",
      alike, kByLevels, assign_word<&FieldOptions::drop_covered, kCoveredWords>,
      word_text<&FieldOptions::drop_covered, kCoveredWords>},
+    switch_option<&FieldOptions::by_role>(
+        "roles", kByRoles,
+        "Apply a bound for all fields to values only (default on): coordinates, geometry, indexes, "
+        "ids, times, weights, masks, connectivity and counts stay exact. Turn it off to bound "
+        "these, too."),
 }};
 
 template <class Entries>

@@ -110,6 +110,7 @@ struct FieldOptions {
   bool over_time = false;    ///< A leading unlimited dimension; each end_step adds one entry.
   bool codec_given = false;  ///< False: "auto" takes over when a bound is given.
   bool codec_given_for_field = false;  ///< False: integers ignore a lossy default codec.
+  bool by_role = true;  ///< False (roles=off): a bound for all fields applies to every role.
 };
 
 /// How much an automatic choice is explained; the report always names its candidates.
