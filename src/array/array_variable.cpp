@@ -118,15 +118,20 @@ Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t vari
                                       const std::vector<std::string>& own_options) {
   const ModelVariable& it = model.variables[variable];
   const std::string path = model.path_of(it);
-  const std::size_t n_dimensions = it.dimensions.size();
+  const auto options_if = [&](bool exact) -> Result<FieldOptions> {
+    const std::size_t n_dimensions = it.dimensions.size();
+    TAILRACE_TAKE(FieldOptions made, options_by_glob(path, n_dimensions, exact, options));
+    for (const std::string& text : own_options) {
+      TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
+    }
+    if (exact) TAILRACE_TRY(take_codec_for_own_bound(path, n_dimensions, options, made));
+    return made;
+  };
   const bool exact = !is_float(it.type) || roles.is_coordinate(variable);
-  TAILRACE_TAKE(FieldOptions made, options_by_glob(path, n_dimensions, exact, options));
+  TAILRACE_TAKE(FieldOptions made, options_if(exact));
   const bool may_change = !exact && may_lose(made, true, options.file.has_target());
   if (may_change && made.by_role && !roles.reason_to_stay_exact(variable).empty()) {
-    TAILRACE_TAKE(made, options_by_glob(path, n_dimensions, true, options));
-  }
-  for (const std::string& text : own_options) {
-    TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
+    TAILRACE_TAKE(made, options_if(true));
   }
   // A bound without a codec lets Tailrace choose another codec than the default, so drop the
   // default codec's settings.

@@ -4,8 +4,9 @@ import netCDF4
 import numpy as np
 import pytest
 
-import tailrace
+import python_package
 
+tailrace = python_package.load()
 ATTRIBUTES = {
     "lat2d": {"units": "degrees_north"}, "lon2d": {"units": "degrees_east"}, "land_mask": {},
     "cell": {"standard_name": "cell_area"}, "ids": {}, "mine": {}, "u": {"coordinates": "mine"},
