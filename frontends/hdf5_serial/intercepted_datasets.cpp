@@ -552,6 +552,9 @@ bool InterceptedDatasets::send(std::vector<Outgoing>& batch,
     if (dataset.requested == nullptr || !dataset.requested->loses()) continue;
     if (&dataset != last) {
       if (requested_files_.is_scale(dataset.id)) dataset.requested->keep_scale();
+      if (dataset.requested->role_open()) {
+        requested_files_.decide_role(dataset.id, *dataset.requested);
+      }
       codec = dataset.requested->codec_now();
       last = &dataset;
     }

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/codec_registry.hpp"
+#include "core/environment.hpp"
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -253,6 +254,9 @@ void RequestedFiles::report_idle(const File& file) {
     report::print_remark({file.name, ": ", remark});
   };
   for (const auto& [why, paths] : file.left_out) report_once(left_out_text(why, paths));
+  if (environment_is("TAILRACE_REPORT", "1")) {
+    for (const auto& [why, paths] : file.exact) report_once(left_out_text(why, paths));
+  }
   for (const auto& [address, dataset] : file.datasets) report_once(dataset->take_bound_remark());
   const FieldOptions& of_all = file.options.file.field_defaults;
   const bool alone = asks_for_chunks(of_all) || !of_all.guards.empty();
@@ -370,6 +374,7 @@ Result<std::shared_ptr<RequestedDataset>> RequestedFiles::plan(const Creation& c
   facts.path =
       absolute_path(creation.name[0] == '/' ? "" : path_of(creation.location), creation.name);
   file->paths.push_back(facts.path);
+  file->known.add(facts.path);
   const char* why = read_facts(creation.type, creation.space, creation.list, facts);
   const bool grows = std::ranges::count(facts.growing, true) > 0;
   if (why == nullptr && n_elements(facts.shape) == 0 && !grows) {
@@ -402,6 +407,27 @@ Result<hid_t> RequestedFiles::creation_list(const Creation& creation,
   return Status(Code::unsupported,
                 "dataset \"" + requested.path() +
                     "\": HDF5 rejects the creation list that these options lead to");
+}
+
+void RequestedFiles::decide_role(hid_t dataset, RequestedDataset& requested) {
+  File* const file = file_of(dataset);
+  if (file == nullptr) return;
+  const QuietHdf5 quiet(hdf5_);
+  if (!file->listed && !file->made_here) {
+    KnownObjects earlier;
+    const hid_t id = hdf5_.H5Iget_file_id(dataset);
+    if (id >= 0) earlier.list(hdf5_, id);
+    if (id >= 0) hdf5_.H5Fclose(id);
+    file->known = std::move(earlier);  // It has those that were created here, too.
+  }
+  file->listed = true;
+  const RoleVerdict verdict = file->known.role_of(hdf5_, dataset, requested.path());
+  requested.set_role_known();
+  if (verdict.role == Role::value) return;
+  requested.keep_scale();
+  file->exact["exact under a bound for all (" + std::string(role_name(verdict.role)) + " by " +
+              verdict.because + ")"]
+      .insert(requested.path());
 }
 
 void RequestedFiles::add(hid_t dataset, const std::shared_ptr<RequestedDataset>& requested) {

@@ -3,7 +3,8 @@
 //
 //  H5Fcreate, H5Fopen  the options are read; an error in them fails the call.
 //  H5Dcreate           the codec's filters replace the program's
-//  H5Dwrite            intercepted_datasets.hpp encodes complete chunks within the bound
+//  H5Dwrite            intercepted_datasets.hpp encodes complete chunks within the bound; the first
+//                      decides whether a bound for all datasets applies
 //  H5Fclose            attributes record the bound; remarks list idle globs, and requests not met
 //
 // Invariant 1: the header's filters are lossless, whatever the bound: trz's entry specifies
@@ -33,6 +34,7 @@
 #include "core/codec.hpp"
 #include "core/encoding_notes.hpp"
 #include "core/glob_options.hpp"
+#include "hdf5_serial/known_objects.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
 #include "policy/bound_width.hpp"
 #include "trz/base/status.hpp"
@@ -67,6 +69,10 @@ class RequestedDataset {
   bool loses() const { return !options_.bound.lossless(); }
   /// Mark the dataset as a coordinate: stored exactly, unless it is named without wildcards.
   void keep_scale() { keeps_ = keeps_ || !by_name_; }
+  /// True if a bound for all datasets applies, provided that the dataset has values; false after
+  /// set_role_known().
+  bool role_open() const { return loses() && !by_name_ && options_.by_role && !role_known_; }
+  void set_role_known() { role_known_ = true; }
   /// True if the dataset would be stored exactly if it became a scale.
   bool may_become_scale() const { return loses() && !by_name_ && facts_.shape.size() == 1; }
   /// True if values have lost digits that a scale would keep; false after set_late_reported().
@@ -96,6 +102,7 @@ class RequestedDataset {
   DatasetFacts facts_;
   bool by_name_ = false;
   bool keeps_ = false;
+  bool role_known_ = false;
   std::unique_ptr<Codec> exact_;
   std::unique_ptr<Codec> codec_;  ///< Codec with bound `codec_bound_`.
   double codec_bound_ = 0;
@@ -127,6 +134,10 @@ class RequestedFiles {
     bool requested = false;  ///< Options request something for a created dataset.
     /// Requests that are not met, and their datasets; reported when the file is closed.
     std::map<std::string, std::set<std::string>> left_out = {};
+    /// Datasets that a bound for all leaves exact, by reason; for TAILRACE_REPORT.
+    std::map<std::string, std::set<std::string>> exact = {};
+    KnownObjects known = {};
+    bool listed = false;  ///< `known` has the datasets of an earlier program.
   };
   /// Register an opened file. @param given  options exist, and the file was opened for writing.
   void enter(hid_t id, File&& file, bool given);
@@ -160,6 +171,10 @@ class RequestedFiles {
   /// same request, as its attributes show. Null if none.
   std::shared_ptr<RequestedDataset> find(hid_t dataset, const H5O_info_t& info, hid_t creation_list,
                                          const std::vector<FilterSpec>& filters);
+
+  /// Decide whether a bound for all datasets applies to this one: only if it has values, not to
+  /// coordinates, masks and other roles. Called before the first chunk is encoded.
+  void decide_role(hid_t dataset, RequestedDataset& requested);
 
   /// Record in a dataset's attributes what it has lost, if they are not up to date. @returns false
   /// if HDF5 refused one

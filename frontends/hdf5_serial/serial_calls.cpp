@@ -35,11 +35,6 @@
 namespace tailrace::hdf5_serial {
 namespace {
 
-bool is_set(const char* name, std::string_view value) {
-  const char* const setting = environment_variable(name);
-  return setting != nullptr && setting == value;
-}
-
 std::uint64_t wanted_threads() {
   const char* const setting = environment_variable("TAILRACE_THREADS");
   char* end = nullptr;
@@ -130,7 +125,7 @@ void at_exit() {
   }
   leave(*all.datasets, H5I_INVALID_HID);
   --all.depth;
-  if (is_set("TAILRACE_REPORT", "1")) print_report(*all.datasets);
+  if (environment_is("TAILRACE_REPORT", "1")) print_report(*all.datasets);
 }
 
 // Flush before fork(), so that parent and child do not both write the staged values.
@@ -168,7 +163,7 @@ class Turn {
  private:
   void begin() {
     state_.begun = true;
-    const SerialHdf5* const hdf5 = is_set("TAILRACE_HDF5", "off") ? nullptr : serial_hdf5();
+    const SerialHdf5* const hdf5 = environment_is("TAILRACE_HDF5", "off") ? nullptr : serial_hdf5();
     if (hdf5 == nullptr || hdf5->H5open() < 0) return;
     const auto make_datasets = [&] { return new InterceptedDatasets(*hdf5, wanted_threads()); };
     state_.datasets = guarded("begin", make_datasets, nullptr);

@@ -39,7 +39,7 @@ void* find_in_hdf5(const char* name);
   CALL(H5Aopen) CALL(H5Adelete) CALL(H5Acreate2) CALL(H5Awrite) CALL(H5Aread) CALL(H5Aclose)  \
   CALL(H5Aget_type) CALL(H5Aget_space) CALL(H5Epush2) CALL(H5Eclear2)           \
   CALL(H5Fget_obj_count) CALL(H5Iget_ref) CALL(H5open) CALL(H5Dclose) CALL(H5Oopen)           \
-  CALL(H5Oclose) CALL(H5Ovisit2)
+  CALL(H5Oclose) CALL(H5Ovisit2) CALL(H5Aiterate2) CALL(H5Dvlen_reclaim)
 // Variables that hold the ids of HDF5's macros.
 #define TAILRACE_SERIAL_IDS(VARIABLE)                                                         \
   VARIABLE(H5P_CLS_DATASET_XFER_ID_g) VARIABLE(H5P_CLS_DATASET_CREATE_ID_g)                   \

@@ -195,7 +195,7 @@ class ArrayFile final : private ArrayEngine {
   Status prepare_new(ArrayFlush& flush) override;
   FieldDefinition define(std::size_t variable, const Shape& shape) const;
   /// @param own_options  options of the variable itself.
-  Result<FieldDefinition> define_new(std::size_t variable, const CoordinateNames& listed,
+  Result<FieldDefinition> define_new(std::size_t variable, ModelRoles& roles,
                                      const std::vector<std::string>& own_options) const;
   Status choose_shape(std::size_t variable, const DecompositionFacts& facts,
                       FieldState& field) const;

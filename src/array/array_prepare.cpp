@@ -61,10 +61,10 @@ FieldDefinition ArrayFile::define(std::size_t v, const Shape& shape) const {
   return definition;
 }
 
-Result<FieldDefinition> ArrayFile::define_new(std::size_t v, const CoordinateNames& listed,
+Result<FieldDefinition> ArrayFile::define_new(std::size_t v, ModelRoles& roles,
                                               const std::vector<std::string>& own_options) const {
   const ArrayVariable& variable = variables_[v];
-  TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, listed, options_, own_options));
+  TAILRACE_TAKE(FieldOptions options, variable_options(model_, v, roles, options_, own_options));
   if (variable.own_codec != nullptr) {
     options.codec = plain_codec;
     options.codec_settings.clear();
@@ -126,7 +126,8 @@ Status ArrayFile::check_memory(const FieldPlan& plan) const {
 Status ArrayFile::try_options(std::size_t v, const std::vector<std::string>& own_options) const {
   if (!array_dtype(variables_[v].type)) return Status();
   std::vector<FieldState> fields(1);
-  TAILRACE_TAKE(fields[0].definition, define_new(v, listed_coordinates(model_), own_options));
+  ModelRoles roles(model_);
+  TAILRACE_TAKE(fields[0].definition, define_new(v, roles, own_options));
   FieldOptions& tried_options = fields[0].definition.options;
   // A target determines the bound from values; until then, any bound substitutes for it.
   if (options_.file.has_target() && !tried_options.bound_given &&
@@ -182,11 +183,11 @@ Result<bool> ArrayFile::try_variable(const NetcdfModel& next, const std::string&
 
 std::vector<bool> ArrayFile::definable() const {
   std::vector<bool> found(variables_.size(), true);
-  std::optional<CoordinateNames> listed;
+  std::optional<ModelRoles> roles;
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     if (variables_[v].in_file() || !array_dtype(variables_[v].type)) continue;
-    if (!listed) listed = listed_coordinates(model_);
-    const Result<FieldDefinition> definition = define_new(v, *listed, variables_[v].own_options);
+    if (!roles) roles.emplace(model_);
+    const Result<FieldDefinition> definition = define_new(v, *roles, variables_[v].own_options);
     if (!definition.ok()) {  // Refused with its first values, or on close.
       found[v] = false;
       continue;
@@ -209,8 +210,8 @@ Result<bool> ArrayFile::may_lose(std::size_t variable) const {
     const std::string mode = model_.variables[variable].text_attribute(kBoundModeAttribute);
     return !mode.empty() && mode != bound_mode_name(BoundMode::none);
   }
-  TAILRACE_TAKE(const FieldDefinition field,
-                define_new(variable, listed_coordinates(model_), it.own_options));
+  ModelRoles roles(model_);
+  TAILRACE_TAKE(const FieldDefinition field, define_new(variable, roles, it.own_options));
   if (stored_plainly(field)) return false;
   return tailrace::may_lose(field.options, true, options_.file.has_target());
 }
@@ -245,14 +246,14 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
   std::vector<std::size_t> numbers;  // variables with elements that the engine handles
   std::vector<FieldState> fields;
   std::vector<Status> mine;
-  const CoordinateNames listed = listed_coordinates(model_);
+  ModelRoles roles(model_);
   for (const std::size_t v : flush.created) {
     if (!array_dtype(variables_[v].type)) {
       variables_[v].storage = ArrayStorage::by_hdf5;
       variables_[v].definition.path = paths_[v];
       continue;
     }
-    Result<FieldDefinition> definition = define_new(v, listed, variables_[v].own_options);
+    Result<FieldDefinition> definition = define_new(v, roles, variables_[v].own_options);
     numbers.push_back(v);
     fields.emplace_back();
     mine.push_back(definition.status());

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstring>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -25,18 +23,6 @@
 namespace tailrace {
 
 namespace {
-
-/// Split a blank-separated list in an attribute.
-std::vector<std::string> words_of(const ModelAttribute& attribute) {
-  std::string text;
-  if (attribute.type == ModelType::text_char) {
-    text.assign(reinterpret_cast<const char*>(attribute.values.data()), attribute.values.size());
-  } else if (attribute.type == ModelType::text && !attribute.texts.empty()) {
-    text = attribute.texts.front();
-  }
-  std::istringstream stream(text);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
 
 bool is_float(ModelType type) { return type == ModelType::f32 || type == ModelType::f64; }
 
@@ -97,25 +83,6 @@ std::vector<bool> growing_dimensions(const NetcdfModel& model, const ModelVariab
   return growing;
 }
 
-CoordinateNames listed_coordinates(const NetcdfModel& model) {
-  CoordinateNames names;
-  for (const ModelVariable& variable : model.variables) {
-    for (const char* const list : {"coordinates", "bounds"}) {
-      const ModelAttribute* const attribute = variable.attribute(list);
-      if (attribute == nullptr) continue;
-      for (std::string& word : words_of(*attribute)) names.emplace(variable.group, std::move(word));
-    }
-  }
-  return names;
-}
-
-bool is_coordinate(const NetcdfModel& model, const ModelVariable& variable,
-                   const CoordinateNames& listed) {
-  const std::vector<std::size_t>& dimensions = variable.dimensions;
-  return (dimensions.size() == 1 && model.dimensions[dimensions[0]].name == variable.name) ||
-         listed.contains({variable.group, variable.name});
-}
-
 namespace {
 
 /// Convert an element of one type to a fill value of another, if that type has the value.
@@ -148,15 +115,24 @@ std::optional<double> kept_value(const ModelVariable& variable) {
 }
 
 Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
-                                      const CoordinateNames& listed,
-                                      const ArrayFileOptions& options,
+                                      ModelRoles& roles, const ArrayFileOptions& options,
                                       const std::vector<std::string>& own_options) {
   const ModelVariable& it = model.variables[variable];
   const std::string path = model.path_of(it);
-  const bool exact = !is_float(it.type) || is_coordinate(model, it, listed);
-  TAILRACE_TAKE(FieldOptions made, options_by_glob(path, it.dimensions.size(), exact, options));
-  for (const std::string& text : own_options) {
-    TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
+  const auto options_if = [&](bool exact) -> Result<FieldOptions> {
+    const std::size_t n_dimensions = it.dimensions.size();
+    TAILRACE_TAKE(FieldOptions made, options_by_glob(path, n_dimensions, exact, options));
+    for (const std::string& text : own_options) {
+      TAILRACE_TRY(apply_field_options(text, made).within("variable \"" + path + "\""));
+    }
+    if (exact) TAILRACE_TRY(take_codec_for_own_bound(path, n_dimensions, options, made));
+    return made;
+  };
+  const bool exact = !is_float(it.type) || roles.is_coordinate(variable);
+  TAILRACE_TAKE(FieldOptions made, options_if(exact));
+  const bool may_change = !exact && may_lose(made, true, options.file.has_target());
+  if (may_change && made.by_role && !roles.reason_to_stay_exact(variable).empty()) {
+    TAILRACE_TAKE(made, options_if(true));
   }
   // A bound without a codec lets Tailrace choose another codec than the default, so drop the
   // default codec's settings.

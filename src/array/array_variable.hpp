@@ -17,6 +17,7 @@
 
 #include "array/array_options.hpp"
 #include "array/array_staging.hpp"
+#include "array/model_roles.hpp"
 #include "core/codec.hpp"
 #include "field/field_state.hpp"
 #include "netcdf/netcdf_model.hpp"
@@ -95,22 +96,13 @@ std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec);
 /// chunk skips all of them.
 std::unique_ptr<Codec> skipping_codec(std::unique_ptr<Codec> codec);
 
-/// Names of variables listed in a `coordinates` or `bounds` attribute of their group, each with the
-/// group's number.
-using CoordinateNames = std::set<std::pair<std::size_t, std::string>>;
-CoordinateNames listed_coordinates(const NetcdfModel& model);
-/// True if the variable is a coordinate by netCDF's conventions: one-dimensional and named like its
-/// dimension, or listed.
-bool is_coordinate(const NetcdfModel& model, const ModelVariable& variable,
-                   const CoordinateNames& listed);
-
 /// Resolve the options of a variable: the file's defaults, then those of matching globs, then
-/// `own_options`. Integers, texts and coordinate variables are stored exactly, unless `own_options`
-/// or a pattern that is this variable's exact name says otherwise.
+/// `own_options`. Integers, texts, coordinate variables and variables with another role than values
+/// are stored exactly, unless `own_options` or a pattern that is this variable's exact name says
+/// otherwise.
 /// @error invalid_argument, unsupported (texts with a lossy codec)
 Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
-                                      const CoordinateNames& listed,
-                                      const ArrayFileOptions& options,
+                                      ModelRoles& roles, const ArrayFileOptions& options,
                                       const std::vector<std::string>& own_options);
 
 /// Wrap the pipeline of an existing dataset. The codec reports values that it cannot keep exactly,

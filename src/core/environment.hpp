@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #ifndef __linux__
 #include <unistd.h>
@@ -37,5 +38,11 @@ inline constexpr std::uint64_t kSettingsBytesMax = 1 << 20;
 /// No message contains bytes of the file. Not collective.
 Result<std::string> read_settings_file(const std::string& path,
                                        std::uint64_t bytes_max = kSettingsBytesMax);
+
+/// True if the variable has this value.
+inline bool environment_is(const char* name, std::string_view value) {
+  const char* const setting = environment_variable(name);
+  return setting != nullptr && setting == value;
+}
 
 }  // namespace tailrace

@@ -45,7 +45,18 @@ Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dime
     if (!fits()) made.chunk_shape = chunk_shape;
     if (exact) keep_exactly(made);
   }
+  if (exact) TAILRACE_TRY(take_codec_for_own_bound(path, n_dimensions, options, made));
   return made;
+}
+
+Status take_codec_for_own_bound(const std::string& path, std::size_t n_dimensions,
+                                const GlobOptions& options, FieldOptions& made) {
+  if (made.bound.lossless() || made.codec_given_for_field) return Status();
+  TAILRACE_TAKE(const FieldOptions full, options_by_glob(path, n_dimensions, false, options));
+  if (full.codec == made.codec) return Status();
+  made.codec = full.codec;
+  made.codec_settings = full.codec_settings;
+  return Status();
 }
 
 bool named_alone(const std::string& path, const GlobOptions& options) {

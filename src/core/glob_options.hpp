@@ -59,6 +59,10 @@ Status check_codecs(const GlobOptions& options);
 /// @param exact  the variable is lossless, unless a pattern that names it says otherwise.
 Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dimensions, bool exact,
                                      const GlobOptions& options);
+/// Give a variable with a bound of its own the codec of all variables, in place of the lossless one
+/// that options_by_glob() gives to exact variables, unless it has a codec of its own.
+Status take_codec_for_own_bound(const std::string& path, std::size_t n_dimensions,
+                                const GlobOptions& options, FieldOptions& made);
 /// Return true if a pattern without wildcards names the variable.
 bool named_alone(const std::string& path, const GlobOptions& options);
 /// True if values of a field with these options may change when they are encoded.

@@ -29,7 +29,7 @@ constexpr unsigned kByModes = bits_of({Door::steps, Door::hdf5});
 /// Doors that set fill values by this option; variables and datasets of other doors have their own.
 constexpr unsigned kByFill = kBySteps | kByRepack;
 /// Doors that decide by the role of a dataset, and have no flag of their own for it.
-constexpr unsigned kByRoles = bits_of({Door::hdf5});
+constexpr unsigned kByRoles = bits_of({Door::python, Door::pnetcdf, Door::hdf5, Door::serial});
 /// Doors that know the levels of plotfiles.
 constexpr unsigned kByLevels = bits_of({Door::hdf5, Door::repack});
 constexpr unsigned kByCodecs = kByEngine | kBySerial;

@@ -708,6 +708,14 @@ std::string_view role_name(Role role) {
   return names[static_cast<std::size_t>(role)];
 }
 
+std::vector<std::string_view> role_markers() {
+  std::vector<std::string_view> paths;
+  for (const Community& community : kCommunities) {
+    if (community.marker.starts_with('/')) paths.push_back(community.marker);
+  }
+  return paths;
+}
+
 bool chunks_have_meaning(std::string_view path) { return glob_matches("*/_i_*/*", path); }
 
 bool states_role(std::string_view attribute_name) {

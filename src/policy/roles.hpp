@@ -51,6 +51,10 @@ struct RoleFacts {
 /// True if the rules read attributes of this name. Thread-safe.
 bool states_role(std::string_view attribute_name);
 
+/// Paths of objects whose existence identifies a community's files, for callers that cannot list
+/// all objects. Objects of these paths belong into RoleFacts.
+std::vector<std::string_view> role_markers();
+
 /// True if programs find elements of a dataset by its chunks, so that other chunks make it useless
 /// to them: indexes of PyTables' tables.
 bool chunks_have_meaning(std::string_view path);
