@@ -71,7 +71,7 @@ set_target_properties(tailrace_fortran PROPERTIES
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
                       Fortran_MODULE_DIRECTORY "${TAILRACE_FORTRAN_MODULES}"
                       LINKER_LANGUAGE Fortran)
-target_include_directories(tailrace_fortran INTERFACE
+target_include_directories(tailrace_fortran PRIVATE frontends/fortran INTERFACE
                            $<BUILD_INTERFACE:${TAILRACE_FORTRAN_MODULES}>
                            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tailrace/fortran>)
 target_link_libraries(tailrace_fortran PUBLIC tailrace)

@@ -34,8 +34,12 @@ Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::siz
   TAILRACE_TRY(apply_field_options(options_text == nullptr ? "" : options_text, definition.options)
                    .within("field \"" + definition.path + "\""));
   TAILRACE_TAKE(const std::size_t index, file.writer->define_field(definition));
-  if (file.shapes.size() <= index) file.shapes.resize(index + 1);
+  if (file.shapes.size() <= index) {
+    file.shapes.resize(index + 1);
+    file.paths.resize(index + 1);
+  }
   file.shapes[index] = std::move(definition.shape);
+  file.paths[index] = definition.path;
   file.field_of_path[definition.path] = index;
   *field = index;
   return Status();
@@ -95,6 +99,12 @@ tailrace_error tailrace_field_define(tailrace_file* file, const char* path, tail
   return tailrace::recorded_on(file, [&] {
     return tailrace::define(*file->opened, path, dtype, n_dims, shape, options, field);
   });
+}
+
+const char* tailrace_field_path(const tailrace_file* file, tailrace_field field) {
+  const bool known =
+      file != nullptr && file->opened != nullptr && field < file->opened->paths.size();
+  return known ? file->opened->paths[field].c_str() : nullptr;
 }
 
 tailrace_error tailrace_field_put(tailrace_file* file, tailrace_field field, const uint64_t* start,

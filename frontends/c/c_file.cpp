@@ -5,6 +5,8 @@
 // agree on their arguments first; only then does any rank access the file.
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 
 #include "c_handle.hpp"
 #include "core/option_table.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace {
 
@@ -76,6 +79,45 @@ Status check_arguments(const char* path, const char* options_text, tailrace_file
   return apply_file_options(options_text == nullptr ? "" : options_text, options).within(path);
 }
 
+/// Report a file that ends without a close: to its log callback, or on stderr by rank 0.
+/// @param how  "was destroyed"
+/// @param speaks  false: only to the log callback.
+void report_unclosed(const OpenedFile& file, std::string_view how, bool speaks) {
+  if (file.pid != ::getpid() || (!file.log && !(speaks && file.writer->comm().is_root()))) return;
+  const std::optional<std::uint64_t> last = file.writer->last_committed_step();
+  const std::string what = file.path + " " + std::string(how) +
+                           " without a close; uncommitted data are lost; " +
+                           last_committed_text(last) + (last ? " (counted from 0)" : "");
+  if (file.log) {
+    file.log(what);
+  } else {
+    std::fprintf(stderr, "tailrace: %s\n", printable(what).c_str());
+  }
+}
+
+void report_files_left_open() noexcept {
+  auto& [mutex, all] = Handles<tailrace_file>::instance();
+  (void)guarded(nullptr, [&files = all] {
+    for (const tailrace_file& file : files) {
+      if (file.opened == nullptr || file.opened->log) continue;  // A callback may be gone.
+      report_unclosed(*file.opened, "was left open at the end of the program", true);
+    }
+    return Status();
+  });
+}
+
+void end_unclosed(tailrace_file* file, std::string_view how, bool speaks) noexcept {
+  if (file == nullptr) return;
+  const std::unique_ptr<OpenedFile> ended = std::move(file->opened);
+  if (ended != nullptr) {
+    (void)guarded(nullptr, [&] {
+      report_unclosed(*ended, how, speaks);
+      return Status();
+    });
+  }
+  file->error = {};
+}
+
 Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm,
                   std::size_t mpi_comm_bytes, const char* options_text, tailrace_file** file) {
   TAILRACE_TAKE(std::unique_ptr<Comm> comm, given_comm(mpi_comm, mpi_comm_bytes));
@@ -86,6 +128,8 @@ Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm
   opened->field_defaults = options.field_defaults;
   opened->path = path;
   TAILRACE_TAKE(opened->writer, make_writer(std::move(comm), path, options));
+  static const int reports_at_exit = std::atexit(report_files_left_open);
+  static_cast<void>(reports_at_exit);
   *file = new_handle<tailrace_file>({std::move(opened), {}});
   return Status();
 }
@@ -247,17 +291,11 @@ tailrace_error tailrace_file_close(tailrace_file* file) {
 }
 
 void tailrace_file_abandon(tailrace_file* file) {
-  if (file == nullptr) return;
-  const std::unique_ptr<tailrace::OpenedFile> ended = std::move(file->opened);
-  if (ended != nullptr && ended->log && ended->pid == ::getpid()) {
-    tailrace::guarded(nullptr, [&] {
-      const std::optional<std::uint64_t> last = ended->writer->last_committed_step();
-      ended->log(ended->path + " was abandoned without a close; uncommitted data are lost; " +
-                 tailrace::last_committed_text(last) + (last ? " (counted from 0)" : ""));
-      return tailrace::Status();
-    });
-  }
-  file->error = {};
+  tailrace::end_unclosed(file, "was abandoned", false);
+}
+
+void tailrace_file_destroy(tailrace_file* file) {
+  tailrace::end_unclosed(file, "was destroyed", true);
 }
 
 tailrace_error tailrace_file_on_progress(tailrace_file* file, tailrace_progress_callback callback,

@@ -67,7 +67,8 @@ namespace tailrace {
 struct OpenedFile {
   std::unique_ptr<Writer> writer;
   FieldOptions field_defaults;
-  std::vector<Shape> shapes;  ///< Shapes by field number, without the time dimension.
+  std::vector<Shape> shapes;       ///< Shapes by field number, without the time dimension.
+  std::vector<std::string> paths;  ///< Paths by field number.
   std::unordered_map<std::string, tailrace_field> field_of_path;
   std::unique_ptr<HeldReport> last_report;
   std::string path;
@@ -75,14 +76,24 @@ struct OpenedFile {
   pid_t pid = ::getpid();
 };
 
-/// Allocate a handle. It is never freed or reused, so that a program that uses the handle of a
-/// closed file gets an error.
+/// All handles of one kind. They are never freed or reused, so that a program that uses the handle
+/// of a closed file gets an error.
+template <class Handle>
+struct Handles {
+  std::mutex mutex;
+  std::deque<Handle> all;
+
+  static Handles& instance() {
+    static auto* handles = new Handles;
+    return *handles;
+  }
+};
+
 template <class Handle>
 Handle* new_handle(Handle content) {
-  static std::mutex mutex;
-  static auto* all = new std::deque<Handle>;
+  auto& [mutex, all] = Handles<Handle>::instance();
   const std::lock_guard lock(mutex);
-  return &all->emplace_back(std::move(content));
+  return &all.emplace_back(std::move(content));
 }
 
 }  // namespace tailrace

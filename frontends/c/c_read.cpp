@@ -5,16 +5,32 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "c_handle.hpp"
 #include "read/read.hpp"
 #include "tailrace/reader.h"
 
+namespace tailrace {
+
+/// Texts of an attribute in the form of the C API.
+struct HeldTexts {
+  std::vector<std::string> texts;
+  std::vector<const char*> pointers;
+};
+
+}  // namespace tailrace
+
 struct tailrace_reader {
   std::unique_ptr<tailrace::Reader> reader;  ///< Null: closed.
+  /// Texts that were asked for, until refresh or close.
+  mutable std::map<const tailrace::ModelAttribute*, tailrace::HeldTexts> texts = {};
 };
 
 namespace tailrace {
@@ -46,7 +62,7 @@ Status open_reader(const char* path, const void* mpi_comm, std::size_t mpi_comm_
   if (mine.ok()) mine = apply_read_options(options_text == nullptr ? "" : options_text, options);
   TAILRACE_TRY(comm->agree(mine));
   TAILRACE_TAKE(std::unique_ptr<Reader> opened, Reader::open(std::move(comm), path, options));
-  *reader = new_handle<tailrace_reader>({std::move(opened)});
+  *reader = new_handle<tailrace_reader>({.reader = std::move(opened)});
   return Status();
 }
 
@@ -102,6 +118,98 @@ Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_requ
   return reader.read_all(translated);
 }
 
+/// Describe an attribute; `reader` holds its texts.
+Status describe(const tailrace_reader& reader, const ModelAttribute& attribute,
+                tailrace_attribute_info* info) {
+  if (info == nullptr) return null_argument("output argument `info`");
+  const std::optional<DType> dtype = model_dtype(attribute.type);
+  const bool is_text = attribute.type == ModelType::text_char || attribute.type == ModelType::text;
+  *info = {};
+  info->name = attribute.name.c_str();
+  info->type_text = dtype ? dtype_name(*dtype).data() : is_text ? "text" : "other";
+  if (dtype) {
+    info->is_number = 1;
+    info->dtype = c_dtype(*dtype);
+    info->n_values = attribute.n_values;
+    info->values = attribute.values.data();
+  } else if (is_text) {
+    HeldTexts& held = reader.texts[&attribute];
+    if (held.pointers.empty()) {
+      held.texts = attribute.texts;
+      if (attribute.type == ModelType::text_char) {
+        held.texts.emplace_back(reinterpret_cast<const char*>(attribute.values.data()),
+                                attribute.values.size());
+      }
+      for (const std::string& text : held.texts) held.pointers.push_back(text.c_str());
+    }
+    info->n_values = held.pointers.size();
+    info->texts = held.pointers.data();
+  }
+  return Status();
+}
+
+/// Convert a number exactly, or round it from one floating-point type to another. @returns false if
+/// `To` cannot hold it.
+template <class To, class From>
+bool convert_number(From from, To& to) {
+  if constexpr (std::is_floating_point_v<To>) {
+    to = static_cast<To>(from);
+    return std::is_floating_point_v<From> ||
+           static_cast<long double>(to) == static_cast<long double>(from);
+  } else if constexpr (std::is_floating_point_v<From>) {
+    constexpr double kEnd = std::is_signed_v<To> ? 0x1p63 : 0x1p64;
+    if (!(from >= (std::is_signed_v<To> ? -kEnd : 0)) || !(from < kEnd)) return false;
+    to = static_cast<To>(from);
+    return static_cast<From>(to) == from;
+  } else {
+    to = static_cast<To>(from);
+    return std::in_range<To>(from);
+  }
+}
+
+template <class Number>
+Status get_numbers(const Reader& reader, const char* object_path, const char* name,
+                   std::size_t n_values, Number* values) {
+  if (object_path == nullptr || name == nullptr || values == nullptr) {
+    return null_argument("arguments `object_path`, `name` and `values`");
+  }
+  TAILRACE_TAKE(const ModelAttribute* attribute, reader.attribute(object_path, name));
+  const auto refused = [&](const std::string& why) {
+    return Status(Code::invalid_argument,
+                  "attribute \"" + std::string(name) + "\" of \"" + object_path + "\": " + why);
+  };
+  const std::optional<DType> dtype = model_dtype(attribute->type);
+  if (!dtype) return refused("not a number");
+  if (attribute->n_values != n_values) {
+    return refused("it has " + std::to_string(attribute->n_values) + " values, " +
+                   std::to_string(n_values) + " were asked for");
+  }
+  return visit_dtype(*dtype, [&]<class Stored>() {
+    for (std::size_t i = 0; i < n_values; ++i) {
+      Stored stored;
+      std::memcpy(&stored, attribute->values.data() + i * sizeof stored, sizeof stored);
+      if (convert_number(stored, values[i])) continue;
+      return refused("value " + std::to_string(i) + " is " + std::to_string(stored) +
+                     ", which the type asked for cannot hold");
+    }
+    return Status();
+  });
+}
+
+Status read_step(Reader& reader, const char* path, std::uint64_t step, const std::uint64_t* start,
+                 const std::uint64_t* count, void* values, std::size_t n_bytes) {
+  ReadRequest request;
+  const Status mine = local_part([&]() -> Status {
+    if (path == nullptr) return null_argument("argument `path`");
+    if (values == nullptr && n_bytes > 0) return null_argument("argument `values`");
+    TAILRACE_TAKE(request, reader.step_request(path, step, start, count,
+                                               {static_cast<std::byte*>(values), n_bytes}));
+    return Status();
+  });
+  TAILRACE_TRY(reader.comm().agree(mine));
+  return reader.read_all({&request, 1});
+}
+
 /// Make read_all() fail on all ranks, by joining its agreement with an error.
 Status fail_read_all(Reader& reader, tailrace_error error, const char* text) {
   const bool known = error > TAILRACE_OK && error <= static_cast<int>(Code::internal);
@@ -125,12 +233,16 @@ tailrace_error tailrace_reader_open(const char* path, const void* mpi_comm, size
 }
 
 tailrace_error tailrace_reader_close(tailrace_reader* reader) {
-  return tailrace::guarded_reader(reader,
-                                  [&] { return std::exchange(reader->reader, nullptr)->close(); });
+  return tailrace::guarded_reader(reader, [&] {
+    reader->texts.clear();
+    return std::exchange(reader->reader, nullptr)->close();
+  });
 }
 
 void tailrace_reader_abandon(tailrace_reader* reader) {
-  if (reader != nullptr) reader->reader.reset();
+  if (reader == nullptr) return;
+  reader->texts.clear();
+  reader->reader.reset();
 }
 
 size_t tailrace_reader_n_datasets(const tailrace_reader* reader) {
@@ -205,8 +317,94 @@ tailrace_error tailrace_reader_fail_read_all(tailrace_reader* reader, tailrace_e
       reader, [&] { return tailrace::fail_read_all(*reader->reader, error, text); });
 }
 
+tailrace_error tailrace_reader_n_attributes(const tailrace_reader* reader, const char* object_path,
+                                            size_t* n_attributes) {
+  return tailrace::guarded_reader(reader, [&]() -> tailrace::Status {
+    if (object_path == nullptr || n_attributes == nullptr) {
+      return tailrace::null_argument("arguments `object_path` and `n_attributes`");
+    }
+    TAILRACE_TAKE(const auto attributes, reader->reader->attributes(object_path));
+    *n_attributes = attributes.size();
+    return tailrace::Status();
+  });
+}
+
+tailrace_error tailrace_reader_attribute(const tailrace_reader* reader, const char* object_path,
+                                         size_t number, tailrace_attribute_info* info) {
+  return tailrace::guarded_reader(reader, [&]() -> tailrace::Status {
+    if (object_path == nullptr) return tailrace::null_argument("argument `object_path`");
+    TAILRACE_TAKE(const auto attributes, reader->reader->attributes(object_path));
+    if (number < attributes.size()) return tailrace::describe(*reader, attributes[number], info);
+    return tailrace::Status(tailrace::Code::not_found,
+                            "attribute number " + std::to_string(number) + " does not exist; \"" +
+                                object_path + "\" has " + std::to_string(attributes.size()) +
+                                ", counted from 0");
+  });
+}
+
+tailrace_error tailrace_reader_find_attribute(const tailrace_reader* reader,
+                                              const char* object_path, const char* name,
+                                              tailrace_attribute_info* info) {
+  return tailrace::guarded_reader(reader, [&]() -> tailrace::Status {
+    if (object_path == nullptr || name == nullptr) {
+      return tailrace::null_argument("arguments `object_path` and `name`");
+    }
+    TAILRACE_TAKE(const auto* attribute, reader->reader->attribute(object_path, name));
+    return tailrace::describe(*reader, *attribute, info);
+  });
+}
+
+tailrace_error tailrace_attribute_get_f64(const tailrace_reader* reader, const char* object_path,
+                                          const char* name, size_t n_values, double* values) {
+  return tailrace::guarded_reader(reader, [&] {
+    return tailrace::get_numbers(*reader->reader, object_path, name, n_values, values);
+  });
+}
+
+tailrace_error tailrace_attribute_get_i64(const tailrace_reader* reader, const char* object_path,
+                                          const char* name, size_t n_values, int64_t* values) {
+  return tailrace::guarded_reader(reader, [&] {
+    return tailrace::get_numbers(*reader->reader, object_path, name, n_values, values);
+  });
+}
+
+tailrace_error tailrace_attribute_get_u64(const tailrace_reader* reader, const char* object_path,
+                                          const char* name, size_t n_values, uint64_t* values) {
+  return tailrace::guarded_reader(reader, [&] {
+    return tailrace::get_numbers(*reader->reader, object_path, name, n_values, values);
+  });
+}
+
+tailrace_error tailrace_reader_n_steps(const tailrace_reader* reader, const char* path,
+                                       uint64_t* n_steps) {
+  return tailrace::guarded_reader(reader, [&]() -> tailrace::Status {
+    if (n_steps == nullptr) return tailrace::null_argument("output argument `n_steps`");
+    *n_steps = reader->reader->n_steps();
+    if (path != nullptr) {
+      TAILRACE_TAKE(*n_steps, reader->reader->n_steps(path));
+    }
+    return tailrace::Status();
+  });
+}
+
+int64_t tailrace_reader_last_step(const tailrace_reader* reader) {
+  if (reader == nullptr || reader->reader == nullptr) return -1;
+  return static_cast<int64_t>(reader->reader->n_steps()) - 1;
+}
+
+tailrace_error tailrace_reader_read_step(tailrace_reader* reader, const char* path, uint64_t step,
+                                         const uint64_t* start, const uint64_t* count, void* values,
+                                         size_t n_bytes) {
+  return tailrace::guarded_reader(reader, [&] {
+    return tailrace::read_step(*reader->reader, path, step, start, count, values, n_bytes);
+  });
+}
+
 tailrace_error tailrace_reader_refresh(tailrace_reader* reader) {
-  return tailrace::guarded_reader(reader, [&] { return reader->reader->refresh(); });
+  return tailrace::guarded_reader(reader, [&] {
+    reader->texts.clear();
+    return reader->reader->refresh();
+  });
 }
 
 tailrace_error tailrace_reader_report(const tailrace_reader* reader, tailrace_read_report* report) {

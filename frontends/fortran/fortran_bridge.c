@@ -30,6 +30,15 @@ static tailrace_error fail(const char* format, ...) {
   return TAILRACE_ERROR_INVALID_ARGUMENT;
 }
 
+/* Put the object's name before the text of a failure that was found here. */
+static tailrace_error named(const char* kind, const char* name, tailrace_error error) {
+  if (error == TAILRACE_OK || own_text[0] == '\0') return error;
+  char text[sizeof own_text];
+  memcpy(text, own_text, sizeof text);
+  snprintf(own_text, sizeof own_text, "%.16s \"%.150s\": %.320s", kind, name, text);
+  return error;
+}
+
 static tailrace_error passed_on(tailrace_error error) {
   own_text[0] = '\0';
   return error;
@@ -188,8 +197,7 @@ static tailrace_error box_of(size_t n_dims, const CFI_cdesc_t* start, const CFI_
   } else if (is_assumed_size(values)) {
     return fail("values have assumed size, so count= is required");
   } else if ((size_t)values->rank != n_dims) {
-    return fail("values have %d dimensions, the dataset has %zu; pass count=", values->rank,
-                n_dims);
+    return fail("values have %d dimensions, must have %zu; pass count=", values->rank, n_dims);
   } else {
     for (size_t d = 0; d < n_dims; ++d) {
       made->count[n_dims - 1 - d] = (uint64_t)values->dim[d].extent;
@@ -244,9 +252,11 @@ tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, in
   uint64_t extents[TAILRACE_RANK_MAX];
   *n_dims = SIZE_MAX;
   tailrace_error error = reversed(shape, "shape", 0, n_dims, extents);
-  if (error != TAILRACE_OK) return remembered(file, error);
+  if (error != TAILRACE_OK) return remembered(file, named("field", path, error));
   char* const all = malloc(strlen(options) + (size_t)32 * (TAILRACE_RANK_MAX + 1));
-  if (all == NULL) return remembered(file, fail("not enough memory for the options"));
+  if (all == NULL) {
+    return remembered(file, named("field", path, fail("not enough memory for the options")));
+  }
   strcpy(all, options);
   if (chunk != NULL) {
     uint64_t of_chunk[TAILRACE_RANK_MAX];
@@ -263,7 +273,7 @@ tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, in
         tailrace_field_define(file, path, (tailrace_dtype)dtype, *n_dims, extents, all, field));
   }
   free(all);
-  return remembered(file, error);
+  return remembered(file, named("field", path, error));
 }
 
 static tailrace_error put_values(tailrace_file* file, uint64_t field, int dtype, size_t n_dims,
@@ -296,7 +306,11 @@ static tailrace_error put_values(tailrace_file* file, uint64_t field, int dtype,
 tailrace_error tailrace_fortran_put(tailrace_file* file, uint64_t field, int dtype, size_t n_dims,
                                     const CFI_cdesc_t* start, const CFI_cdesc_t* count,
                                     const CFI_cdesc_t* values, int copies) {
-  return remembered(file, put_values(file, field, dtype, n_dims, start, count, values, copies));
+  const char* const path = tailrace_field_path(file, field);
+  if (path == NULL) return passed_on(tailrace_field_put(file, field, NULL, NULL, NULL));
+  return remembered(
+      file,
+      named("field", path, put_values(file, field, dtype, n_dims, start, count, values, copies)));
 }
 
 static double real_at(const CFI_cdesc_t* list, size_t i) {
@@ -428,6 +442,83 @@ tailrace_error tailrace_fortran_inquire(tailrace_reader* reader, const char* pat
   return error;
 }
 
+/* Return the name of an attribute by its number, from 1; NULL if the number is too large. */
+const char* tailrace_fortran_attribute_name(const tailrace_reader* reader, const char* object,
+                                            int64_t number) {
+  tailrace_attribute_info info;
+  if (number < 1 ||
+      tailrace_reader_attribute(reader, object, (size_t)(number - 1), &info) != TAILRACE_OK) {
+    return NULL;
+  }
+  return info.name;
+}
+
+tailrace_error tailrace_fortran_n_attributes(const tailrace_reader* reader, const char* object,
+                                             int64_t* n) {
+  size_t n_attributes = 0;
+  const tailrace_error error =
+      passed_on(tailrace_reader_n_attributes(reader, object, &n_attributes));
+  *n = (int64_t)n_attributes;
+  return error;
+}
+
+/* Return the number of values of an attribute. `texts`: it must be text, else numbers; `n_wanted`:
+ * SIZE_MAX, or the number that it must have. */
+tailrace_error tailrace_fortran_attribute_values(const tailrace_reader* reader, const char* object,
+                                                 const char* name, int texts, size_t n_wanted,
+                                                 size_t* n_values) {
+  tailrace_attribute_info info;
+  *n_values = 0;
+  const tailrace_error error =
+      passed_on(tailrace_reader_find_attribute(reader, object, name, &info));
+  if (error != TAILRACE_OK) return error;
+  const int fits = texts ? info.texts != NULL : info.is_number;
+  if (!fits) {
+    return fail("attribute \"%s\" of \"%s\": it is %s, not %s", name, object, info.type_text,
+                texts ? "text" : "numbers");
+  }
+  if (n_wanted != SIZE_MAX && n_wanted != info.n_values) {
+    return fail("attribute \"%s\" of \"%s\": it has %zu values; pass an allocatable array", name,
+                object, info.n_values);
+  }
+  *n_values = info.n_values;
+  return TAILRACE_OK;
+}
+
+/* Return one text of an attribute; NULL if it has no such text. */
+const char* tailrace_fortran_attribute_text(const tailrace_reader* reader, const char* object,
+                                            const char* name, int64_t number) {
+  tailrace_attribute_info info;
+  if (tailrace_reader_find_attribute(reader, object, name, &info) != TAILRACE_OK ||
+      info.texts == NULL || number < 1 || (uint64_t)number > info.n_values) {
+    return NULL;
+  }
+  return info.texts[number - 1];
+}
+
+/* Copy the numbers of an attribute: real if `f64` is not NULL, else integers. */
+tailrace_error tailrace_fortran_attribute_numbers(const tailrace_reader* reader, const char* object,
+                                                  const char* name, size_t n_values, double* f64,
+                                                  int64_t* i64) {
+  return passed_on(f64 != NULL ? tailrace_attribute_get_f64(reader, object, name, n_values, f64)
+                               : tailrace_attribute_get_i64(reader, object, name, n_values, i64));
+}
+
+/* An integer attribute that the program's kind cannot hold. */
+tailrace_error tailrace_fortran_too_wide(const char* object, const char* name, int64_t value) {
+  return fail("attribute \"%s\" of \"%s\": %lld does not fit the integer variable", name, object,
+              (long long)value);
+}
+
+tailrace_error tailrace_fortran_n_steps(const tailrace_reader* reader, const char* path,
+                                        int64_t* n_steps) {
+  uint64_t n = 0;
+  const tailrace_error error =
+      passed_on(tailrace_reader_n_steps(reader, path[0] == '\0' ? NULL : path, &n));
+  *n_steps = (int64_t)n;
+  return error;
+}
+
 /* Return the path of a dataset by its number, from 1; NULL if the number is too large. */
 const char* tailrace_fortran_path(const tailrace_reader* reader, int64_t number) {
   tailrace_dataset_info info;
@@ -446,7 +537,7 @@ typedef struct {
   char* dense; /* Not NULL: `values` has gaps. */
 } reading;
 
-static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
+static tailrace_error prepare_reading(tailrace_reader* reader, const char* path, int64_t step,
                                       const CFI_cdesc_t* start, const CFI_cdesc_t* count,
                                       const CFI_cdesc_t* stride, const CFI_cdesc_t* values,
                                       reading* made) {
@@ -456,14 +547,30 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
   int64_t extents[TAILRACE_RANK_MAX];
   tailrace_error error = tailrace_fortran_inquire(reader, path, &dataset, &dtype, &n_dims, extents);
   if (error != TAILRACE_OK) return error;
-  if (dtype == 0) return fail("dataset \"%s\" does not contain numbers", path);
+  if (dtype == 0) return fail("does not contain numbers");
   if (!fits(values, (tailrace_dtype)dtype)) {
     char text[64];
-    return fail("dataset \"%s\" has type %s, values have type %s", path,
-                dtype_text((tailrace_dtype)dtype), type_text(values, text, sizeof text));
+    return fail("has type %s, values have type %s", dtype_text((tailrace_dtype)dtype),
+                type_text(values, text, sizeof text));
   }
   size_t n = (size_t)n_dims;
+  if (step != 0) {
+    uint64_t n_steps = 0;
+    error = passed_on(tailrace_reader_n_steps(reader, path, &n_steps));
+    if (error != TAILRACE_OK) return error;
+    if (step < 1 || (uint64_t)step > n_steps) {
+      return fail("step %lld does not exist; it has %llu, counted from 1", (long long)step,
+                  (unsigned long long)n_steps);
+    }
+    --n;
+  }
   error = box_of(n, start, count, values, &made->part);
+  if (error == TAILRACE_OK && step != 0) { /* Time is the file's first dimension. */
+    memmove(made->part.start + 1, made->part.start, n * sizeof *made->part.start);
+    memmove(made->part.count + 1, made->part.count, n * sizeof *made->part.count);
+    made->part.start[0] = (uint64_t)(step - 1);
+    made->part.count[0] = 1;
+  }
   if (error == TAILRACE_OK && stride != NULL) {
     error = reversed(stride, "stride", 0, &n, made->stride);
   }
@@ -485,15 +592,17 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
   return TAILRACE_OK;
 }
 
-/* Read a slab. `collective`: all ranks call it, and a chunk that several ranks need is decoded
- * once. If one rank's request is invalid, all fail. */
-tailrace_error tailrace_fortran_read(tailrace_reader* reader, const char* path,
+/* Read a slab. `step`: of this step, from 1, without the dimension time; 0: of the dataset.
+ * `collective`: all ranks call it, and a chunk that several ranks need is decoded once. If one
+ * rank's request is invalid, all fail. */
+tailrace_error tailrace_fortran_read(tailrace_reader* reader, const char* path, int64_t step,
                                      const CFI_cdesc_t* start, const CFI_cdesc_t* count,
                                      const CFI_cdesc_t* stride, const CFI_cdesc_t* values,
                                      int collective) {
   reading made;
   memset(&made, 0, sizeof made);
-  tailrace_error error = prepare_reading(reader, path, start, count, stride, values, &made);
+  tailrace_error error = named(
+      "dataset", path, prepare_reading(reader, path, step, start, count, stride, values, &made));
   tailrace_read_request* const it = &made.request;
   if (error == TAILRACE_OK) {
     error = passed_on(collective ? tailrace_reader_read_all(reader, 1, it)

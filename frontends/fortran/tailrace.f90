@@ -112,6 +112,14 @@ module tailrace
     procedure :: inquire => reader_inquire
     procedure :: read => reader_read
     procedure :: read_all => reader_read_all
+    procedure :: n_steps => reader_n_steps
+    procedure :: read_step => reader_read_step
+    procedure :: n_attributes => reader_n_attributes
+    procedure :: attribute_name => reader_attribute_name
+    generic :: get_attribute => get_text, get_texts, get_int32, get_int64, get_real32, get_real64, &
+      get_int32_list, get_int64_list, get_real32_list, get_real64_list
+    procedure, private :: get_text, get_texts, get_int32, get_int64, get_real32, get_real64
+    procedure, private :: get_int32_list, get_int64_list, get_real32_list, get_real64_list
   end type tailrace_reader
 
   abstract interface
@@ -272,11 +280,68 @@ module tailrace
       integer(c_int64_t), intent(inout) :: extents(*)
       integer(c_int) :: c_inquire
     end function c_inquire
-    function c_read(reader, path, start, count, stride, values, collective) &
+    function c_attribute_name(reader, object, number) &
+        bind(C, name="tailrace_fortran_attribute_name")
+      import
+      type(c_ptr), value :: reader
+      character(kind=c_char), intent(in) :: object(*)
+      integer(c_int64_t), value :: number
+      type(c_ptr) :: c_attribute_name
+    end function c_attribute_name
+    function c_n_attributes(reader, object, n) bind(C, name="tailrace_fortran_n_attributes")
+      import
+      type(c_ptr), value :: reader
+      character(kind=c_char), intent(in) :: object(*)
+      integer(c_int64_t), intent(out) :: n
+      integer(c_int) :: c_n_attributes
+    end function c_n_attributes
+    function c_attribute_values(reader, object, name, texts, n_wanted, n_values) &
+        bind(C, name="tailrace_fortran_attribute_values")
+      import
+      type(c_ptr), value :: reader
+      character(kind=c_char), intent(in) :: object(*), name(*)
+      integer(c_int), value :: texts
+      integer(c_size_t), value :: n_wanted
+      integer(c_size_t), intent(out) :: n_values
+      integer(c_int) :: c_attribute_values
+    end function c_attribute_values
+    function c_attribute_text(reader, object, name, number) &
+        bind(C, name="tailrace_fortran_attribute_text")
+      import
+      type(c_ptr), value :: reader
+      character(kind=c_char), intent(in) :: object(*), name(*)
+      integer(c_int64_t), value :: number
+      type(c_ptr) :: c_attribute_text
+    end function c_attribute_text
+    function c_attribute_numbers(reader, object, name, n_values, f64, i64) &
+        bind(C, name="tailrace_fortran_attribute_numbers")
+      import
+      type(c_ptr), value :: reader
+      character(kind=c_char), intent(in) :: object(*), name(*)
+      integer(c_size_t), value :: n_values
+      real(c_double), intent(inout), optional :: f64(*)
+      integer(c_int64_t), intent(inout), optional :: i64(*)
+      integer(c_int) :: c_attribute_numbers
+    end function c_attribute_numbers
+    function c_too_wide(object, name, number) bind(C, name="tailrace_fortran_too_wide")
+      import
+      character(kind=c_char), intent(in) :: object(*), name(*)
+      integer(c_int64_t), value :: number
+      integer(c_int) :: c_too_wide
+    end function c_too_wide
+    function c_n_steps(reader, path, n) bind(C, name="tailrace_fortran_n_steps")
+      import
+      type(c_ptr), value :: reader
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int64_t), intent(out) :: n
+      integer(c_int) :: c_n_steps
+    end function c_n_steps
+    function c_read(reader, path, step, start, count, stride, values, collective) &
         bind(C, name="tailrace_fortran_read")
       import
       type(c_ptr), value :: reader
       character(kind=c_char), intent(in) :: path(*)
+      integer(c_int64_t), value :: step
       type(*), dimension(..), intent(in), optional :: start, count, stride
       type(*), dimension(..), intent(inout) :: values
       integer(c_int), value :: collective
@@ -760,8 +825,8 @@ contains
     type(*), dimension(..), intent(in), optional :: start, count, stride
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call judge(c_read(reader%handle, c_text(path), start, count, stride, values, 0_c_int), stat, &
-               errmsg)
+    call judge(c_read(reader%handle, c_text(path), 0_c_int64_t, start, count, stride, values, &
+                      0_c_int), stat, errmsg)
   end subroutine reader_read
 
   !> Read parts of one dataset on all ranks, each its own part, possibly empty. A chunk that several
@@ -773,8 +838,49 @@ contains
     type(*), dimension(..), intent(in), optional :: start, count, stride
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call judge(c_read(reader%handle, c_text(path), start, count, stride, values, 1_c_int), stat, &
-               errmsg)
+    call judge(c_read(reader%handle, c_text(path), 0_c_int64_t, start, count, stride, values, &
+                      1_c_int), stat, errmsg)
   end subroutine reader_read_all
+
+  include 'get_attributes.inc'
+
+  !> Return the number of committed steps that all fields over time have, or that the field `path`
+  !! has; the last one is the step to continue from. Not collective.
+  integer(c_int64_t) function reader_n_steps(reader, path, stat, errmsg)
+    class(tailrace_reader), intent(in) :: reader
+    character(*), intent(in), optional :: path
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int64_t) :: n
+    integer(c_int) :: code
+    code = c_n_steps(reader%handle, c_text(given(path)), n)
+    reader_n_steps = n
+    call judge(code, stat, errmsg)
+  end function reader_n_steps
+
+  !> Read parts of one step of a field over time on all ranks, each its own part, possibly empty.
+  !! Collective.
+  !! step          from 1 to n_steps()
+  !! start, count  as in read(), without time
+  subroutine reader_read_step(reader, path, step, values, start, count, stat, errmsg)
+    class(tailrace_reader), intent(in) :: reader
+    character(*), intent(in) :: path
+    class(*), intent(in) :: step
+    type(*), dimension(..), intent(inout) :: values
+    type(*), dimension(..), intent(in), optional :: start, count
+    integer, intent(out), optional :: stat
+    character(*), intent(inout), optional :: errmsg
+    integer(c_int64_t) :: number
+    number = -1
+    select type (step)
+    type is (integer(c_int32_t))
+      number = step
+    type is (integer(c_int64_t))
+      number = step
+    end select
+    if (number == 0) number = -1
+    call judge(c_read(reader%handle, c_text(path), number, start, count, values=values, &
+                      collective=1_c_int), stat, errmsg)
+  end subroutine reader_read_step
 
 end module tailrace

@@ -65,6 +65,17 @@ typedef struct tailrace_dataset_info {
   double fill_value;
 } tailrace_dataset_info;
 
+/* Description of one attribute; the same on every rank. */
+typedef struct tailrace_attribute_info {
+  const char* name;
+  const char* type_text;    /* "f32", "i64", "text", "other" */
+  int is_number;            /* 1: `values` has n_values numbers of `dtype`; else both are unset. */
+  tailrace_dtype dtype;     /* Type of numbers as stored. */
+  size_t n_values;          /* Numbers or texts; 0 for type "other". */
+  const void* values;       /* Numbers in native byte order; NULL unless is_number. */
+  const char* const* texts; /* Texts that end in a zero; NULL unless type_text is "text". */
+} tailrace_attribute_info;
+
 /* One slab of a collective read: count[d] elements from start[d], stride[d] apart. */
 typedef struct tailrace_read_request {
   size_t dataset;
@@ -146,6 +157,70 @@ TAILRACE_API tailrace_error tailrace_reader_read_all(tailrace_reader* reader, si
  * Errors: `error`; INVALID_ARGUMENT if that is not an error code, or if the text is missing. */
 TAILRACE_API tailrace_error tailrace_reader_fail_read_all(tailrace_reader* reader,
                                                           tailrace_error error, const char* text);
+
+/* ===== Attributes =====
+ *
+ * object_path is "/" for the file, or the path of a group or dataset. None of these calls is
+ * collective; the answer is the same on every rank. Pointers stay valid until refresh or close.
+ * Errors: NOT_FOUND (object, attribute), UNSUPPORTED (an object that netCDF-4 does not have, such
+ * as a named type), INVALID_ARGUMENT. */
+
+/* Return the number of attributes of an object. */
+TAILRACE_API tailrace_error tailrace_reader_n_attributes(const tailrace_reader* reader,
+                                                         const char* object_path,
+                                                         size_t* n_attributes);
+
+/* Describe an attribute by its number, from 0, in the file's order. */
+TAILRACE_API tailrace_error tailrace_reader_attribute(const tailrace_reader* reader,
+                                                      const char* object_path, size_t number,
+                                                      tailrace_attribute_info* info);
+
+/* Describe an attribute by its name. */
+TAILRACE_API tailrace_error tailrace_reader_find_attribute(const tailrace_reader* reader,
+                                                           const char* object_path,
+                                                           const char* name,
+                                                           tailrace_attribute_info* info);
+
+/* Copy the numbers of an attribute, which may have any number type. n_values must be its number of
+ * values. INVALID_ARGUMENT also for a value that the result's type cannot hold: 0.5 or -1 as u64.
+ * The inverse of tailrace_attribute_set_f64 and its siblings. */
+TAILRACE_API tailrace_error tailrace_attribute_get_f64(const tailrace_reader* reader,
+                                                       const char* object_path, const char* name,
+                                                       size_t n_values, double* values);
+TAILRACE_API tailrace_error tailrace_attribute_get_i64(const tailrace_reader* reader,
+                                                       const char* object_path, const char* name,
+                                                       size_t n_values, int64_t* values);
+TAILRACE_API tailrace_error tailrace_attribute_get_u64(const tailrace_reader* reader,
+                                                       const char* object_path, const char* name,
+                                                       size_t n_values, uint64_t* values);
+
+/* ===== Steps =====
+ *
+ * A step is an entry of fields that were written with over-time=on, or of other datasets with an
+ * unlimited first dimension. Only committed steps are in a file, whatever ended its writer. Steps
+ * are counted from 0, in the order in which they were written, also across restarts. */
+
+/* Count the steps of the dataset `path`. NULL: the steps that all such datasets have; 0 if the file
+ * has no such dataset. Not collective. Errors: NOT_FOUND, INVALID_ARGUMENT (a dataset without an
+ * unlimited first dimension). */
+TAILRACE_API tailrace_error tailrace_reader_n_steps(const tailrace_reader* reader, const char* path,
+                                                    uint64_t* n_steps);
+
+/* Return the last step that all such datasets have, from which a program can continue; -1: none, or
+ * the reader is NULL or closed. Not collective; never fails. */
+TAILRACE_API int64_t tailrace_reader_last_step(const tailrace_reader* reader);
+
+/* Read this rank's part of one step. The ranks may be any number, with any parts, which may
+ * overlap.
+ *   start, count     one entry per dimension of the field, without time. NULL start: 0; NULL count:
+ *                    up to the end. A rank that needs nothing passes counts of 0.
+ *   values, n_bytes  receives the elements, dense and row-major; exactly their size
+ * Collective: every rank calls it for the same or other fields and steps. If one rank's arguments
+ * are invalid, all ranks fail. Errors: those of read_all and n_steps. */
+TAILRACE_API tailrace_error tailrace_reader_read_step(tailrace_reader* reader, const char* path,
+                                                      uint64_t step, const uint64_t* start,
+                                                      const uint64_t* count, void* values,
+                                                      size_t n_bytes);
 
 /* List the file again after it has changed (a writer has committed). Collective. */
 TAILRACE_API tailrace_error tailrace_reader_refresh(tailrace_reader* reader);

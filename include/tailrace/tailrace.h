@@ -315,6 +315,12 @@ TAILRACE_API tailrace_error tailrace_file_close(tailrace_file* file);
  * Never fails. Accepts NULL and a closed file. Calls the log callback. */
 TAILRACE_API void tailrace_file_abandon(tailrace_file* file);
 
+/* Form of tailrace_file_abandon for destructors: a file that is still open was forgotten. The log
+ * callback gets a line with the last committed step; without a callback, rank 0 writes it to
+ * stderr. Files that are still open when the program exits get such a line, too. Not collective.
+ * Never fails. */
+TAILRACE_API void tailrace_file_destroy(tailrace_file* file);
+
 /* Text of the last failed call on this file; "" before the first failure.
  * Not collective. The file owns the text, which stays valid until the next failing call or
  * close. */
@@ -374,6 +380,10 @@ TAILRACE_API tailrace_error tailrace_field_define(tailrace_file* file, const cha
 TAILRACE_API tailrace_error tailrace_field_put(tailrace_file* file, tailrace_field field,
                                                const uint64_t* start, const uint64_t* count,
                                                const void* values);
+
+/* Return the path of a field as it was defined, for messages; NULL for a field that the file does
+ * not have. Valid until the next definition or the end of the file. Not collective. */
+TAILRACE_API const char* tailrace_field_path(const tailrace_file* file, tailrace_field field);
 
 /* Copying form of tailrace_field_put: the caller may reuse the memory when the call returns. The
  * copy exists until the step has ended. Errors: also out_of_memory. */
@@ -565,7 +575,8 @@ TAILRACE_API tailrace_error tailrace_file_wait(tailrace_file* file,
  * The one before it counts only once the next end_step or wait has returned. A step does not count
  * while one of its fields is buffered for a chunk of several steps. The same on every rank, after
  * the last collective call. Not collective; never fails.
- * If a call loses a step that was handed over before, its error text names the lost steps. */
+ * The error text of an end_step, wait or close that fails names the steps that it loses, and the
+ * last one in the file. */
 TAILRACE_API int64_t tailrace_file_last_committed_step(const tailrace_file* file);
 
 /* ===== Callbacks ===== */
@@ -576,8 +587,8 @@ TAILRACE_API int64_t tailrace_file_last_committed_step(const tailrace_file* file
 typedef void (*tailrace_progress_callback)(void* user, uint64_t bytes_done, uint64_t bytes_total);
 
 /* Log callback: one line without a newline, valid during the call. The rules of
- * tailrace_progress_callback apply. abandon also calls it, to report that the file was not closed,
- * and so does the destructor of an unclosed C++ File. */
+ * tailrace_progress_callback apply. abandon and destroy also call it, to report that the file was
+ * not closed. */
 typedef void (*tailrace_log_callback)(void* user, const char* line);
 
 /* Set a callback, or remove it with NULL; `user` is passed to it unchanged. Not collective. */

@@ -17,10 +17,11 @@
 // the rules for threads, which all apply here. A comment below says only what C++ adds. Every
 // failure is a tailrace::Error; nothing else is thrown except std::bad_alloc.
 //
-// Scope exit. A File that is destroyed without close() is abandoned: ended steps stay in the file,
-// an open step is dropped, and nothing is thrown. An exception therefore never publishes half a
-// step, but normal code must call close(). If only one rank leaves by an exception, end the job
-// (MPI_Abort): the others may be waiting for it in a collective call.
+// Scope exit. A File that is destroyed without close() or abandon() is abandoned: ended steps stay
+// in the file, an open step is dropped, and nothing is thrown. Rank 0 writes a line to stderr, or
+// the log callback gets it. An exception therefore never publishes half a step, but normal code
+// must call close(). If only one rank leaves by an exception, end the job (MPI_Abort): the others
+// may be waiting for it in a collective call.
 
 #pragma once
 
@@ -535,8 +536,9 @@ class File {
     if (callbacks && callbacks->thrown) std::rethrow_exception(callbacks->thrown);
   }
 
-  /// Drop the open step and close, like the destructor. Not collective.
-  void abandon() noexcept { handle_.reset(); }
+  /// Drop the open step and close, like the destructor but without its line on stderr. Not
+  /// collective.
+  void abandon() noexcept { tailrace_file_abandon(handle_.release()); }
 
   /// True if a file is open: false after close(), abandon() or a move.
   explicit operator bool() const { return handle_ != nullptr; }
@@ -591,8 +593,8 @@ class File {
     if (call.thrown) std::rethrow_exception(call.thrown);
   }
 
-  struct Abandon {
-    void operator()(tailrace_file* file) const noexcept { tailrace_file_abandon(file); }
+  struct Destroy {
+    void operator()(tailrace_file* file) const noexcept { tailrace_file_destroy(file); }
   };
 
   /// Allocated on the heap, because the library stores its address and a File may move.
@@ -641,7 +643,7 @@ class File {
   }
 
   std::unique_ptr<Callbacks> callbacks_;  // destroyed after the handle, which may still call them
-  std::unique_ptr<tailrace_file, Abandon> handle_;
+  std::unique_ptr<tailrace_file, Destroy> handle_;
 };
 
 }  // namespace api

@@ -70,12 +70,12 @@ def bound_of(where: str, keywords: Mapping[str, Any]) -> tuple[str, Optional[flo
         if not isinstance(number, str):
             raise TypeError(f'{where}: bound is {number!r}, must be a string such as "abs=0.01"')
         text = number
-        mode, _, number = text.partition("=")
+        mode, number = (part.strip() for part in text.partition("=")[::2])
         if mode == "none":
             return mode, None
         if mode not in BOUNDS or not number:
             raise ArgumentError(f"{where}: bound is {text!r}, must be \"none\" or such as "
-                                "\"abs=0.01\"")
+                                f"\"abs=0.01\"{nearest(mode, (*BOUNDS, 'none'))}")
     try:
         if isinstance(number, (bool, np.bool_)):
             raise TypeError

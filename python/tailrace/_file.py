@@ -15,8 +15,10 @@ from ._errors import ArgumentError, TailraceError, UnsupportedError, text_of
 from ._group import Group
 from ._model import Encoded, Model, netcdf_path
 from ._printable import printable
+from ._settings import option_text
 
 _MODES = ("r", "w", "a", "x")
+_BOUND_KEYWORDS = ("bound", "abs", "rel", "pw_rel", "psnr")  # Reading has another `abs`.
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class File(Group):
                 warnings.warn(printable(remark), RuntimeWarning, stacklevel=3)
         self._position = 0
         # Close a file that is dropped without close(), unless that needs other ranks.
-        self._finalizer = weakref.finalize(self, _close_dropped, self._engine_file,
+        self._finalizer = weakref.finalize(self, _close_dropped, self._engine_file, mode != "r",
                                            not self._parallel, self.filename, os.getpid())
 
     @property
@@ -94,6 +96,31 @@ class File(Group):
     @property
     def n_ranks(self) -> int:
         return int(self._engine_file.n_ranks)
+
+    @property
+    def steps(self) -> range:
+        """Numbers of the steps that are complete: entries that every variable with an unlimited
+        first dimension has. Empty without such a variable. Not collective.
+
+        >>> import numpy as np, os, tempfile
+        >>> path = os.path.join(tempfile.mkdtemp(), "run.nc")
+        >>> with open(path, "w") as file:
+        ...     _ = file.create_dimension("time", None)
+        ...     _ = file.create_variable("u", ("time", "x"), data=np.zeros((3, 4)))
+        >>> with open(path) as file:
+        ...     file.steps, file.last_step, [float(file["u"][step].sum()) for step in file.steps]
+        (range(0, 3), 2, [0.0, 0.0, 0.0])
+        """
+        model = self._model()
+        lengths = [model.dimensions[variable.dimensions[0]].length for variable in model.variables
+                   if variable.dimensions and model.dimensions[variable.dimensions[0]].unlimited]
+        return range(min(lengths, default=0))
+
+    @property
+    def last_step(self) -> Optional[int]:
+        """Number of the last complete step, from which a program can continue; None: no step. Not
+        collective."""
+        return self.steps[-1] if self.steps else None
 
     @property
     def report(self) -> dict[str, float]:
@@ -258,10 +285,17 @@ def _open_again(path: str, options: str) -> File:
     return found
 
 
-def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
-    """Close a file that was dropped without close(). A failure goes to stderr and the exit
-    status."""
-    if not alone or os.getpid() != pid:
+def _close_dropped(engine_file: Any, writes: bool, alone: bool, path: str, pid: int) -> None:
+    """Close a file that was dropped without close(). A failure goes to stderr and the exit status.
+    A file of several ranks cannot be closed by one of them, and loses what was not flushed."""
+    if os.getpid() != pid:
+        return
+    if writes and engine_file.is_open:
+        warnings.warn(f"unclosed file {printable(path)!r}", ResourceWarning, stacklevel=2)
+    if not alone:
+        if writes and engine_file.is_open and engine_file.rank == 0:
+            print(printable(f"tailrace: the program did not close {path}; what was written since "
+                            "the last flush() is lost"), file=sys.stderr, flush=True)
         return
     try:
         engine_file.close()
@@ -274,7 +308,7 @@ def _close_dropped(engine_file: Any, alone: bool, path: str, pid: int) -> None:
 
 
 def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,  # noqa: A001
-         options: str = "") -> File:
+         options: str = "", **keywords: Any) -> File:
     """Open a netCDF-4 file (for reading: any HDF5 file).
 
     mode: "r" read (default); "w" create, replacing an existing file; "x" create, refusing to
@@ -282,8 +316,9 @@ def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, 
     whose ranks call this; default: only this process.
     options: "key=value,...". For reading: threads, memory, read, gap, abs, prefetch,
     follow-external. For writing also codec, bound, chunk and others, and "GLOB: options" for
-    variables (docs/python.md). Parts of the file that cannot be read (a damaged attribute) cause a
-    RuntimeWarning.
+    variables (docs/python.md). keywords: the same options as arguments, with the bounds of
+    create_variable(): codec="trz", rel=1e-3, fsync=False. Parts of the file that cannot be read (a
+    damaged attribute) cause a RuntimeWarning.
 
     >>> import numpy as np, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "waves.nc")
@@ -295,4 +330,15 @@ def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, 
     ...     v.dims, v.shape, v.attrs["units"], bool(abs(v[3:, ::2] - u[3:, ::2]).max() <= 1e-3)
     (('y', 'x'), (40, 50), 'm', True)
     """
+    if keywords:
+        options = _options_of(path, mode, text_of("options", options), keywords)
     return File(path, mode, comm, options)
+
+
+def _options_of(path: Any, mode: str, options: str, keywords: dict[str, Any]) -> str:
+    """Return keywords of open() and its options as one text."""
+    bounds = {} if mode == "r" else {key: keywords.pop(key, None) for key in _BOUND_KEYWORDS}
+    given = {key: value for key, value in keywords.items() if value is not None}
+    return option_text(str(path), codec=given.pop("codec", None),
+                       **{key: bounds.get(key) for key in _BOUND_KEYWORDS},
+                       chunks=given.pop("chunks", None), options=options, settings=given)

@@ -15,6 +15,9 @@ from ._bound_width import check_bound_width
 from ._errors import ArgumentError, text_of
 from ._filter_reference import FilterReference
 
+#: The engine's options of two words have a hyphen, settings of codecs an underscore.
+_HYPHENATED = {key.replace("-", "_"): key for key in (
+    "allow-wide-bound", "earlier-loss", "follow-external", "plugin-path", "spill-folder")}
 #: Enough for all settings together with a book.
 _WORDS_MAX = 8192
 
@@ -177,7 +180,7 @@ def option_text(
     rel: Optional[float], pw_rel: Optional[float], psnr: Optional[float],
     chunks: Union[str, Sequence[int], None], options: str, settings: Mapping[str, Any],
 ) -> str:
-    """Return the arguments of create_variable() in the engine's option syntax.
+    """Return the arguments of create_variable(), or of open(), in the engine's option syntax.
 
     >>> option_text("u", codec="zstd", bound=None, abs=None, rel=1e-3, pw_rel=None, psnr=None,
     ...             chunks=(8, 64), options="", settings={"level": 5})
@@ -188,9 +191,7 @@ def option_text(
         parts.append(f"codec={codec}")
     for key, value in settings.items():
         word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-        # The engine's options of two words have a hyphen, settings of codecs an underscore.
-        key = "allow-wide-bound" if key == "allow_wide_bound" else key
-        parts.append(f"{key}={word}")
+        parts.append(f"{_HYPHENATED.get(key, key)}={word}")
     bounds = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     if bounds:
         parts.append(f"bound={bounds}")

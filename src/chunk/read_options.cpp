@@ -2,12 +2,15 @@
 
 #include "chunk/read_options.hpp"
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/options.hpp"
+#include "core/utf8.hpp"
 
 namespace tailrace {
 namespace {
@@ -67,10 +70,11 @@ Status assign(const KeyValue& entry, ReadOptions& options) {
     options.plugin_path = entry.second;
     return Status();
   }
-  return Status(Code::invalid_argument,
-                "option " + key +
-                    ": unknown for reading; choose one of: threads, memory, read, gap, abs, "
-                    "prefetch, follow-external, plugin-path");
+  constexpr std::array<std::string_view, 8> names = {
+      "threads", "memory", "read", "gap", "abs", "prefetch", "follow-external", "plugin-path"};
+  return Status(Code::invalid_argument, "option " + key + ": unknown for reading; choose one of: " +
+                                            first_names_text(names, names.size()) +
+                                            did_you_mean(key, names));
 }
 
 }  // namespace

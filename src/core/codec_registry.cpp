@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/byte_order.hpp"
+#include "trz/base/near_names.hpp"
 
 namespace tailrace {
 namespace {
@@ -85,11 +86,23 @@ std::unique_ptr<Codec> make_own_stored_codec(const std::vector<FilterSpec>& filt
                              std::move(stages));
 }
 
+namespace {
+
+/// Names that codec= takes, except those by a filter's number.
+std::vector<std::string_view> names_to_choose() {
+  std::vector<std::string_view> names = {kAutoCodec};
+  for (const CodecEntry* entry : codec_registry()) {
+    if (entry->loss != Loss::unknown) names.push_back(entry->name);
+  }
+  return names;
+}
+
+}  // namespace
+
 std::string codec_names() {
   std::string names;
-  for (const CodecEntry* entry : codec_registry()) {
-    if (entry->plugin && entry->variants.empty()) continue;
-    names += (names.empty() ? "" : ", ") + std::string(entry->name);
+  for (const std::string_view name : names_to_choose()) {
+    names += (names.empty() ? "" : ", ") + std::string(name);
   }
   return names;
 }
@@ -141,7 +154,8 @@ Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
   if (entry == nullptr) {
     return Status(Code::invalid_argument, "codec \"" + request.name +
                                               "\" is unknown; choose one of: " + codec_names() +
-                                              ", or id=NUMBER for any filter plug-in");
+                                              ", or id=NUMBER for any filter plug-in" +
+                                              did_you_mean(request.name, names_to_choose()));
   }
   if (entry->reals_only && !is_floating(request.dtype)) {
     return Status(Code::unsupported, "codec " + request.name + ": cannot bound the errors of " +

@@ -142,7 +142,7 @@ std::unique_ptr<Codec> make_own_stored_codec(const std::vector<FilterSpec>& filt
                                              std::uint64_t element_bytes,
                                              std::uint64_t chunk_bytes);
 
-/// Return comma-separated names: the built-in codecs, then the plug-ins that codec=auto considers.
+/// Return comma-separated names: auto, the built-in codecs, the known plug-ins.
 std::string codec_names();
 /// Return all variants in their order. codec_variants_text() returns them as the text that
 /// `tailrace profile` measures.

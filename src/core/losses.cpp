@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/encoding_notes.hpp"
+#include "trz/base/near_names.hpp"
 
 namespace tailrace {
 namespace {
@@ -51,15 +52,18 @@ Result<Losses> parse_losses(std::string_view text) {
   Losses losses;
   while (!text.empty()) {
     const std::size_t end = text.find(kThen);
-    const std::string_view one = text.substr(0, end);
+    const std::string_view one = trimmed(text.substr(0, end));
     text = end == std::string_view::npos ? "" : text.substr(end + kThen.size());
     ErrorBound loss;
     if (one != kUnknownWord) {
-      TAILRACE_TAKE(loss, parse_error_bound(one));
-      if (loss.mode != BoundMode::abs && loss.mode != BoundMode::pw_rel) {
-        return Status(Code::invalid_argument,
-                      "loss \"" + std::string(one) + "\": expected abs=X, pw_rel=X or unknown");
+      constexpr std::array<std::string_view, 3> names = {"abs", "pw_rel", kUnknownWord};
+      const std::string_view mode = trimmed(one.substr(0, one.find('=')));
+      if (mode != names[0] && mode != names[1]) {
+        return Status(Code::invalid_argument, "loss \"" + std::string(one) +
+                                                  "\": expected abs=X, pw_rel=X or unknown" +
+                                                  did_you_mean(mode, names));
       }
+      TAILRACE_TAKE(loss, parse_error_bound(one));
     }
     if (losses.size() == kMostLosses) {
       return Status(Code::invalid_argument,

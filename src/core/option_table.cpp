@@ -122,16 +122,14 @@ constexpr std::array<Word<Objective>, 3> kObjectiveWords = {
 
 template <auto member, const auto& words>
 Status assign_word(const KeyValue& entry, OptionsWith<member>& options) {
-  std::string wanted;
+  std::array<std::string_view, words.size()> names;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].name == entry.second) {
-      options.*member = words[i].value;
-      return Status();
-    }
-    wanted += i == 0 ? "" : i + 1 < words.size() ? ", " : " or ";
-    wanted += words[i].name;
+    names[i] = words[i].name;
+    if (names[i] != entry.second) continue;
+    options.*member = words[i].value;
+    return Status();
   }
-  return bad_option_value(entry.first, entry.second, wanted);
+  return bad_option_word(entry.first, entry.second, names);
 }
 
 template <auto member, const auto& words>
@@ -151,7 +149,8 @@ Status assign_why(const KeyValue& entry, FileOptions& options) {
   }
   Result<bool> on = parse_switch(entry.first, entry.second);
   if (!on.ok()) {
-    return bad_option_value(entry.first, entry.second, "on, off, predicted or measured");
+    constexpr std::array<std::string_view, 4> names = {"on", "off", "predicted", "measured"};
+    return bad_option_word(entry.first, entry.second, names);
   }
   options.why = *on ? Why::predicted : Why::off;
   return Status();
@@ -181,8 +180,9 @@ std::string alignment_text(const FileOptions& options) {
 /// Parse writers=; "balanced" equals "each" in modes without idle time.
 Status assign_writers(const KeyValue& entry, FileOptions& options) {
   const std::string& text = entry.second;
-  if (text != "balanced" && text != "each" && text != "node") {
-    return bad_option_value(entry.first, text, "balanced, each or node");
+  constexpr std::array<std::string_view, 3> names = {"balanced", "each", "node"};
+  if (std::ranges::find(names, text) == names.end()) {
+    return bad_option_word(entry.first, text, names);
   }
   options.node_writes = text == "node";
   options.balance = text == "each" ? "off" : "best";
@@ -190,8 +190,9 @@ Status assign_writers(const KeyValue& entry, FileOptions& options) {
 }
 /// Choose the rule by which writers=balanced moves writes.
 Status assign_balance(const KeyValue& entry, FileOptions& options) {
-  if (entry.second != "best" && entry.second != "paper") {
-    return bad_option_value(entry.first, entry.second, "best or paper");
+  constexpr std::array<std::string_view, 2> names = {"best", "paper"};
+  if (std::ranges::find(names, entry.second) == names.end()) {
+    return bad_option_word(entry.first, entry.second, names);
   }
   options.balance = entry.second;
   return Status();
@@ -212,15 +213,20 @@ Status assign_target(const KeyValue& entry, FileOptions& options) {
   const auto& [key, text] = entry;
   options.target_bytes = 0;
   options.target_psnr_db = 0;
-  if (text.starts_with("size=")) {
-    return parse_bytes_into({key, text.substr(5)}, 1, options.target_bytes);
+  const std::size_t equals = text.find('=');
+  const std::string_view kind = trimmed(std::string_view(text).substr(0, equals));
+  if (equals == std::string::npos && kind == "none") return Status();
+  if (equals != std::string::npos) {
+    const std::string number(trimmed(std::string_view(text).substr(equals + 1)));
+    if (kind == "size") return parse_bytes_into({key, number}, 1, options.target_bytes);
+    if (kind == "psnr") {
+      return parse_number_into({key, number}, 1, 400, "decibels, such as psnr=80",
+                               options.target_psnr_db);
+    }
   }
-  if (text.starts_with("psnr=")) {
-    return parse_number_into({key, text.substr(5)}, 1, 400, "decibels, such as psnr=80",
-                             options.target_psnr_db);
-  }
-  if (text == "none") return Status();
-  return bad_option_value(key, text, "none, size=BYTES or psnr=DECIBELS");
+  constexpr std::array<std::string_view, 3> kinds = {"none", "size", "psnr"};
+  return bad_option_value(key, text,
+                          "none, size=BYTES or psnr=DECIBELS" + did_you_mean(kind, kinds));
 }
 std::string target_text(const FileOptions& options) {
   return options.target_bytes > 0     ? "size=" + std::to_string(options.target_bytes)
@@ -304,7 +310,8 @@ Status parse_space(std::string_view text, SpaceGoal& space) {
     return Status();
   }
   if (!first || *first < 0 || rest.empty() || rest.front() != ':') {
-    return bad_option_value("layout", text, wanted);
+    constexpr std::array<std::string_view, 3> names = {"performance", "balanced", "storage"};
+    return bad_option_value("layout", text, std::string(wanted) + did_you_mean(text, names));
   }
   const std::optional<double> second = leading_number(rest.substr(1), rest);
   const double sum = second ? *first + *second : 0;
@@ -330,11 +337,11 @@ Status parse_expectation(const std::string& text, FieldOptions& options) {
 
 Status assign_layout(const KeyValue& entry, FieldOptions& options) {
   const std::size_t colon = entry.second.find(':');
-  options.layout = entry.second.substr(0, colon);
+  options.layout = trimmed(std::string_view(entry.second).substr(0, colon));
   options.space = SpaceGoal();
   options.expected_ratio = options.expected_error = 0;
   if (colon == std::string::npos) return Status();
-  const std::string argument = entry.second.substr(colon + 1);
+  const std::string argument(trimmed(std::string_view(entry.second).substr(colon + 1)));
   if (options.layout == "hybrid") return parse_expectation(argument, options);
   if (options.layout == "arena" || options.layout == "predictive") {
     return parse_space(argument, options.space);
@@ -363,7 +370,10 @@ Status assign_verify(const KeyValue& entry, FieldOptions& options) {
     options.verify = Verify::on;
   } else {
     const Result<bool> on = parse_switch(entry.first, entry.second);
-    if (!on.ok()) return bad_option_value(entry.first, entry.second, "auto, on, off or strict");
+    if (!on.ok()) {
+      constexpr std::array<std::string_view, 4> names = {"auto", "on", "off", "strict"};
+      return bad_option_word(entry.first, entry.second, names);
+    }
     options.verify = *on ? Verify::on : Verify::off;
   }
   return Status();
@@ -810,6 +820,16 @@ void append(std::span<const std::string_view> names, std::vector<std::string_vie
   }
 }
 
+std::vector<std::string_view> codecs_with(std::string_view setting) {
+  std::vector<std::string_view> names;
+  for (const CodecEntry* each : codec_registry()) {
+    if (std::ranges::find(each->settings, setting) != each->settings.end()) {
+      names.push_back(each->name);
+    }
+  }
+  return names;
+}
+
 std::string listed(std::span<const std::string_view> names) {
   std::string text;
   for (const std::string_view name : names) text += (text.empty() ? "" : ", ") + std::string(name);
@@ -831,7 +851,8 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
       return Status(Code::invalid_argument,
                     "codec " + std::string(codec) + ": unknown setting " + quoted + "; " +
                         (own->settings.empty() ? "it has no settings"
-                                               : "its settings: " + listed(own->settings)));
+                                               : "its settings: " + listed(own->settings)) +
+                        "; " + quoted + " belongs to " + listed(codecs_with(key)));
     }
   }
   if (find_entry(kFileTable, key) != kFileTable.end()) {

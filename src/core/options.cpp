@@ -56,19 +56,17 @@ Status bad_option_value(std::string_view key, std::string_view text, std::string
                                             ": expected " + std::string(expected));
 }
 
+Status bad_option_word(std::string_view key, std::string_view text,
+                       std::span<const std::string_view> names) {
+  return bad_option_value(key, text, one_of_text(text, names));
+}
+
 std::optional<double> leading_number(std::string_view text, std::string_view& rest) {
   double number = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ec != std::errc()) return std::nullopt;
   rest = text.substr(static_cast<std::size_t>(parsed.ptr - text.data()));
   return number;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\n\r\v\f";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
 }
 
 Result<std::vector<KeyValue>> split_key_values(std::string_view text) {
@@ -96,6 +94,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
   }};
   std::string_view unit;
   const std::optional<double> number = leading_number(text, unit);
+  unit = trimmed(unit);
   if (number && *number >= 0) {
     for (const auto& [name, factor] : kUnits) {
       if (name == unit && *number * factor < 0x1p63) {
@@ -124,7 +123,8 @@ std::string bytes_text(std::uint64_t n_bytes) {
 Result<bool> parse_switch(std::string_view key, std::string_view text) {
   if (text == "on" || text == "yes" || text == "true" || text == "1" || text.empty()) return true;
   if (text == "off" || text == "no" || text == "false" || text == "0") return false;
-  return bad_option_value(key, text, "on or off");
+  constexpr std::array<std::string_view, 6> all = {"on", "off", "yes", "no", "true", "false"};
+  return bad_option_value(key, text, "on or off" + did_you_mean(text, all));
 }
 
 Result<std::uint64_t> parse_count(std::string_view key, std::string_view text,
@@ -143,7 +143,7 @@ Result<Shape> parse_shape(std::string_view text) {
   std::string_view rest = text;
   while (true) {
     const std::size_t cross = rest.find('x');
-    Result<std::uint64_t> extent = parse_count("shape", rest.substr(0, cross), 0);
+    Result<std::uint64_t> extent = parse_count("shape", trimmed(rest.substr(0, cross)), 0);
     if (!extent.ok() || shape.size() == kMaxRank) {
       return Status(Code::invalid_argument,
                     "\"" + std::string(text) + "\" is not a shape such as 512x512x512");

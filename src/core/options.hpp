@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "trz/base/box.hpp"
 #include "trz/base/error_bound.hpp"
 #include "trz/base/guards.hpp"
+#include "trz/base/near_names.hpp"
 #include "trz/base/status.hpp"
 
 namespace tailrace {
@@ -27,14 +29,14 @@ using KeyValue = std::pair<std::string, std::string>;
 
 /// Make the error "option KEY=TEXT: expected ...".
 Status bad_option_value(std::string_view key, std::string_view text, std::string_view expected);
+/// Make the error for a value that is none of `names`; it suggests the nearest one.
+Status bad_option_word(std::string_view key, std::string_view text,
+                       std::span<const std::string_view> names);
 
 /// Parse the number at the start of `text`; `rest` receives the text after it.
 std::optional<double> leading_number(std::string_view text, std::string_view& rest);
 
-/// Return `text` without surrounding blanks and line ends.
-std::string_view trimmed(std::string_view text);
-
-/// Split "a=1,b=rel=2,c" into {a,1}, {b,rel=2}, {c,""}. @error invalid_argument  an empty key.
+/// Split "a=1, b = rel=2,c" into {a,1}, {b,rel=2}, {c,""}. @error invalid_argument  an empty key.
 Result<std::vector<KeyValue>> split_key_values(std::string_view text);
 
 /// Parse "64", "64k", "8MiB", "1.5GB" into bytes. k, M, G are powers of 1000 with B ("MB") and of

@@ -1,51 +1,20 @@
-// Names in messages: the known name nearest to a misspelt one, the first of many names, and counts
-// with their nouns. trz/base/printable.hpp handles UTF-8.
+// Names in messages: the first of many names, and counts with their nouns. trz/base/near_names.hpp
+// has the known name nearest to a misspelt one, trz/base/printable.hpp handles UTF-8.
 
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <numeric>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "trz/base/near_names.hpp"
 #include "trz/base/printable.hpp"
+#include "trz/base/status.hpp"
 
 namespace tailrace {
-
-/// Return the number of characters to insert, delete or replace to turn one text into the other
-/// (Levenshtein).
-inline std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t corner = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = corner + (a[i] == b[j] ? 0 : 1);
-      corner = row[j + 1];
-      row[j + 1] = std::min({changed, corner + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// Return "; did you mean \"layout\"?" for a name that is not in `names`; empty if none is near.
-inline std::string did_you_mean(std::string_view name, std::span<const std::string_view> names) {
-  constexpr std::size_t typing_errors = 2;  // a swap of two letters counts as two
-  std::string_view best;
-  std::size_t least = std::min(typing_errors, name.size() / 2) + 1;
-  for (const std::string_view each : names) {
-    if (edit_distance(name, each) >= least) continue;
-    least = edit_distance(name, each);
-    best = each;
-  }
-  return best.empty() ? "" : "; did you mean \"" + std::string(best) + "\"?";
-}
 
 /// Return "1 chunk", "3 chunks".
 inline std::string counted(std::uint64_t count, std::string_view noun) {
@@ -64,6 +33,17 @@ std::string first_names_text(const Names& names, std::size_t most, NameOf name_o
   }
   if (names.size() > n) text += " and " + std::to_string(names.size() - n) + " more";
   return text;
+}
+
+/// Make the error for a name that no entry of a registry has; it lists the names and suggests the
+/// nearest one. @param what  "layout"
+template <class Entries>
+Status unknown_name(std::string_view what, std::string_view name, const Entries& entries) {
+  std::vector<std::string_view> names;
+  for (const auto& entry : entries) names.push_back(entry.name);
+  return Status(Code::invalid_argument,
+                std::string(what) + " \"" + std::string(name) + "\" is unknown; choose one of: " +
+                    first_names_text(names, names.size()) + did_you_mean(name, names));
 }
 
 }  // namespace tailrace

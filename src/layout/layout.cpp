@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "core/utf8.hpp"
 #include "layout/arena.hpp"
 
 namespace tailrace {
@@ -196,13 +197,10 @@ constexpr std::array<LayoutEntry, 8> kLayouts = {{
 std::span<const LayoutEntry> layout_registry() { return kLayouts; }
 
 Result<std::unique_ptr<Layout>> make_layout(std::string_view name, const FieldOptions& options) {
-  std::string known;
   for (const LayoutEntry& entry : kLayouts) {
     if (entry.name == name) return entry.make(options);
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return Status(Code::invalid_argument,
-                "layout \"" + std::string(name) + "\" is unknown; choose one of: " + known);
+  return unknown_name("layout", name, kLayouts);
 }
 
 }  // namespace tailrace

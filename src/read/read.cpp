@@ -17,11 +17,18 @@
 
 #include "core/checked_product.hpp"
 #include "core/comm.hpp"
+#include "core/utf8.hpp"
 #include "describe/stored_file.hpp"
 #include "hdf5/one_file.hpp"
 #include "netcdf/netcdf_model.hpp"
 
 namespace tailrace {
+namespace {
+
+/// Most datasets of a file in which a misspelt path is compared with all.
+constexpr std::size_t kMostToSuggest = 1000;
+
+}  // namespace
 
 Reader::Reader(std::unique_ptr<Comm> comm, std::string path, const ReadOptions& options)
     : comm_(std::move(comm)), path_(std::move(path)), options_(options) {
@@ -71,6 +78,14 @@ Status Reader::list() {
   for (std::size_t i = 0; i < list_.datasets.size(); ++i) {
     by_path_.emplace(list_.datasets[i].path, i);
   }
+  attributes_by_path_.clear();
+  for (const ModelGroup& group : model_.groups) {
+    attributes_by_path_.emplace(group.path, &group.attributes);
+  }
+  for (const ModelVariable& variable : model_.variables) {
+    attributes_by_path_.emplace(variable.dataset_path, &variable.attributes);
+    attributes_by_path_.emplace(model_.path_of(variable), &variable.attributes);
+  }
   return Status();
 }
 
@@ -79,7 +94,101 @@ Result<std::size_t> Reader::find(const std::string& path) const {
   if (found != by_path_.end()) return found->second;
   const std::optional<std::size_t> alias = list_.find(path);
   if (alias) return *alias;
-  return Status(Code::not_found, "file \"" + path_ + "\": dataset \"" + path + "\" does not exist");
+  std::string hint;
+  if (by_path_.size() <= kMostToSuggest) {
+    std::vector<std::string_view> paths;
+    for (const StoredDataset& dataset : list_.datasets) paths.push_back(dataset.path);
+    hint = did_you_mean(path, paths);
+  }
+  return Status(Code::not_found,
+                "file \"" + path_ + "\": dataset \"" + path + "\" does not exist" + hint);
+}
+
+// --- attributes
+
+Result<std::span<const ModelAttribute>> Reader::attributes(const std::string& object_path) const {
+  TAILRACE_TRY(model_status_);
+  auto found = attributes_by_path_.find(object_path);
+  if (found == attributes_by_path_.end()) {
+    // A further link to a dataset; otherwise the error of find() names the object.
+    TAILRACE_TAKE(const std::size_t dataset, find(object_path));
+    found = attributes_by_path_.find(list_.datasets[dataset].path);
+  }
+  if (found == attributes_by_path_.end()) {
+    return Status(Code::unsupported, "file \"" + path_ + "\": the attributes of \"" + object_path +
+                                         "\" cannot be read; netCDF-4 has no such object");
+  }
+  return std::span<const ModelAttribute>(*found->second);
+}
+
+Result<const ModelAttribute*> Reader::attribute(const std::string& object_path,
+                                                const std::string& name) const {
+  TAILRACE_TAKE(const auto all, attributes(object_path));
+  std::vector<std::string_view> names;
+  for (const ModelAttribute& each : all) {
+    if (each.name == name) return &each;
+    names.push_back(each.name);
+  }
+  return Status(Code::not_found, "file \"" + path_ + "\": attribute \"" + name + "\" of \"" +
+                                     object_path + "\" does not exist" + did_you_mean(name, names));
+}
+
+// --- steps
+
+namespace {
+
+bool grows_by_steps(const StoredDataset& dataset) {
+  return !dataset.max_shape.empty() && dataset.max_shape.front() == UINT64_MAX;
+}
+
+}  // namespace
+
+std::uint64_t Reader::n_steps() const {
+  std::optional<std::uint64_t> least;
+  for (const StoredDataset& dataset : list_.datasets) {
+    if (!grows_by_steps(dataset)) continue;
+    least = std::min(least.value_or(UINT64_MAX), dataset.shape.front());
+  }
+  return least.value_or(0);
+}
+
+Result<std::uint64_t> Reader::n_steps(const std::string& path) const {
+  TAILRACE_TAKE(const std::size_t number, find(path));
+  const StoredDataset& dataset = list_.datasets[number];
+  if (grows_by_steps(dataset)) return dataset.shape.front();
+  return Status(Code::invalid_argument,
+                dataset_text(number) +
+                    ": has no steps, because its first dimension is not unlimited; read it as a "
+                    "whole");
+}
+
+Result<ReadRequest> Reader::step_request(const std::string& path, std::uint64_t step,
+                                         const std::uint64_t* start, const std::uint64_t* count,
+                                         std::span<std::byte> values) const {
+  TAILRACE_TAKE(const std::uint64_t n, n_steps(path));
+  TAILRACE_TAKE(const std::size_t number, find(path));
+  if (step >= n) {
+    return Status(Code::invalid_argument, dataset_text(number) + ": step " + std::to_string(step) +
+                                              " does not exist; it has " + counted(n, "step") +
+                                              ", counted from 0");
+  }
+  const Shape& shape = list_.datasets[number].shape;
+  Slab slab;
+  slab.start = {step};
+  slab.count = {1};
+  for (std::size_t d = 1; d < shape.size(); ++d) {
+    slab.start.push_back(start == nullptr ? 0 : start[d - 1]);
+    const std::uint64_t rest = shape[d] - std::min(shape[d], slab.start[d]);
+    slab.count.push_back(count == nullptr ? rest : count[d - 1]);
+  }
+  std::uint64_t n_bytes = 0;
+  TAILRACE_TRY(check_slab_of(number, slab, n_bytes));
+  if (n_bytes != values.size()) {
+    return Status(Code::invalid_argument, dataset_text(number) + ": the part of the step has " +
+                                              std::to_string(n_bytes) + " bytes, the buffer has " +
+                                              std::to_string(values.size()));
+  }
+  return ReadRequest{number, std::move(slab), values.data()};
 }
 
 Status Reader::open_index(std::span<const std::size_t> datasets) {

@@ -59,6 +59,25 @@ class Reader {
   /// everywhere.
   const Status& model_status() const { return model_status_; }
 
+  /// Return the attributes of the file ("/"), a group or a dataset, in their order. Valid until
+  /// refresh(). Not collective. @error not_found, and the model's status
+  Result<std::span<const ModelAttribute>> attributes(const std::string& object_path) const;
+  /// Return an attribute. Not collective. @error not_found  suggests the nearest name.
+  Result<const ModelAttribute*> attribute(const std::string& object_path,
+                                          const std::string& name) const;
+
+  /// Return the number of steps that are complete: entries that every dataset has which grows by
+  /// steps (its first dimension is unlimited); 0 without such a dataset. Not collective.
+  std::uint64_t n_steps() const;
+  /// Return the number of steps of one such dataset. Not collective.
+  /// @error not_found  @error invalid_argument  the dataset does not grow.
+  Result<std::uint64_t> n_steps(const std::string& path) const;
+  /// Make the request for this rank's part of one step; null `start`: 0, null `count`: up to the
+  /// end. Not collective. @error not_found, invalid_argument (step, length of the memory)
+  Result<ReadRequest> step_request(const std::string& path, std::uint64_t step,
+                                   const std::uint64_t* start, const std::uint64_t* count,
+                                   std::span<std::byte> values) const;
+
   /// Read the chunk indexes of these datasets once, and share them within each node. Without this
   /// call, independent reads let each rank read the index on its own. Collective. Cost: 0.2 us a
   /// chunk at rank 0, one broadcast of 12 to 40 bytes a chunk.
@@ -129,6 +148,8 @@ class Reader {
   std::unique_ptr<ChunkReader> chunks_;
   mutable ReadReport report_;
   bool closed_ = false;
+  /// Attributes of each object of the model, by the object's path.
+  std::unordered_map<std::string, const std::vector<ModelAttribute>*> attributes_by_path_;
 };
 
 // --- Inputs of the verbs.

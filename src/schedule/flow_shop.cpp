@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/utf8.hpp"
 #include "schedule/flow_shop_schedulers.hpp"
 #include "schedule/lane_rule.hpp"
 
@@ -188,13 +189,10 @@ FlowShopPlan schedule_in_order(const FlowShop& shop, std::span<const std::size_t
 std::span<const SchedulerEntry> scheduler_registry() { return registry; }
 
 Result<Scheduler> parse_scheduler(std::string_view name) {
-  std::string known;
   for (const SchedulerEntry& entry : registry) {
     if (entry.name == name) return entry.scheduler;
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return Status(Code::invalid_argument,
-                "scheduler \"" + std::string(name) + "\" is unknown; choose one of: " + known);
+  return unknown_name("scheduler", name, registry);
 }
 
 FlowShopPlan schedule_flow_shop(const FlowShop& shop, Scheduler scheduler,

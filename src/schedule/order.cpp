@@ -16,6 +16,8 @@
 #include <string>
 #include <utility>
 
+#include "core/utf8.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -116,13 +118,10 @@ bool johnson_before(const JobCost& a, const JobCost& b) {
 std::span<const OrderEntry> order_registry() { return orders; }
 
 Result<OrderRule> parse_order(std::string_view name) {
-  std::string known;
   for (const OrderEntry& entry : orders) {
     if (entry.name == name) return entry.rule;
-    known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
-  return Status(Code::invalid_argument,
-                "order \"" + std::string(name) + "\" is unknown; choose one of: " + known);
+  return unknown_name("order", name, orders);
 }
 
 std::vector<std::size_t> order_jobs(std::span<const JobCost> jobs, OrderRule rule,

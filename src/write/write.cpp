@@ -737,7 +737,9 @@ Status Writer::usable() const {
 Status Writer::close() {
   if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed already");
   Status ended = output_.broken();
-  if (ended.ok()) {
+  if (!ended.ok()) {
+    ended = with_uncertain(ended);
+  } else {
     const bool never_committed = !output_.in_place() && !output_.pending();
     const bool open = gathered_.anything_open() || record_.anything();
     std::uint64_t any_open = open || (never_committed && flight_ == nullptr) ? 1 : 0;
@@ -756,7 +758,8 @@ Status Writer::close() {
   closed_ = true;
   if (flight_ == nullptr) lane_stock_.reset();  // Otherwise this is a forked child's copy.
   const Status finished = output_.close(true);
-  return ended.ok() ? finished : ended;
+  if (!ended.ok() || finished.ok()) return ended;
+  return with_uncertain(finished);
 }
 
 /// Without close() this rank may be the only one here, so nothing collective is called.

@@ -160,6 +160,7 @@ class Writer final {
   auto conclude(Call&& call, bool ends_step);
   void note_published(std::uint64_t number);
   Status with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const;
+  Status with_uncertain(const Status& failure) const;
   void set_aside();
   bool defers() const { return options_.mode != StepMode::sync; }
   Status write_what_waits();

@@ -52,8 +52,11 @@ auto Writer::conclude(Call&& call, bool ends_step) {
   try {
     auto result = call();
     decide(result.ok());
-    if (result.ok() || !flight_is_lost) return result;
-    return decltype(result)(with_lost(result.status(), flight, ends_step ? n_ended_ - 1 : flight));
+    if (result.ok() || closed_) return result;
+    if (!output_.broken().ok()) return decltype(result)(with_uncertain(result.status()));
+    if (!flight_is_lost && !ends_step) return result;
+    const std::uint64_t last = ends_step ? n_ended_ - 1 : flight;
+    return decltype(result)(with_lost(result.status(), flight_is_lost ? flight : last, last));
   } catch (...) {
     decide(false);
     throw;
@@ -83,15 +86,36 @@ std::string last_committed_text(const std::optional<std::uint64_t>& step) {
               : "no step is known to be in the file";
 }
 
-/// Add to a failure which steps it has lost.
+namespace {
+
+/// "step 3", "steps 3 and 4", "steps 3 to 5"
+std::string steps_text(std::uint64_t first, std::uint64_t last) {
+  if (last == first) return "step " + std::to_string(first);
+  return "steps " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
+         std::to_string(last);
+}
+
+}  // namespace
+
+/// Add to a failure which steps it has lost. Other doors have no steps.
 Status Writer::with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const {
-  std::string text = "; step " + std::to_string(first) + " is lost";
-  if (last > first) {
-    text = "; steps " + std::to_string(first) + (last == first + 1 ? " and " : " to ") +
-           std::to_string(last) + " are lost";
-  }
-  text += ", and " + last_committed_text(last_committed_step());
-  return Status(failure.code(), failure.message() + text + " (counted from 0)");
+  if (options_.door != Door::steps) return failure;
+  return Status(failure.code(), failure.message() + "; " + steps_text(first, last) +
+                                    (last == first ? " is lost, and " : " are lost, and ") +
+                                    last_committed_text(last_committed_step()) +
+                                    " (counted from 0)");
+}
+
+/// Add to a failure after which nothing can be written which steps may be lost.
+Status Writer::with_uncertain(const Status& failure) const {
+  const std::optional<std::uint64_t> known = last_committed_step();
+  const std::uint64_t first = known ? *known + 1 : 0;
+  if (options_.door != Door::steps || n_ended_ == 0) return failure;
+  return Status(
+      failure.code(),
+      failure.message() + "; " + last_committed_text(known) +
+          (first < n_ended_ ? ", and " + steps_text(first, n_ended_ - 1) + " may be lost" : "") +
+          " (counted from 0)");
 }
 
 // --- Calls of the application that concern waiting steps, too.

@@ -1,6 +1,7 @@
 """Files with parts that cannot be read or stored: these are reported, and nothing else is lost."""
 
 import pathlib
+import warnings
 
 import h5py
 import numpy as np
@@ -57,6 +58,61 @@ def test_misspelt_options_are_named(tmp_path):
     with tailrace.open(tmp_path / "a.nc", "w") as file:
         with pytest.raises(ValueError, match='"memroy"'):
             file.create_variable("u", ("x",), data=np.zeros(4), memroy="1MB")
+
+
+@pytest.mark.parametrize("keywords, meant", [
+    (dict(codec="tzr"), "trz"), (dict(codec="trz", preset="defualt"), "default"),
+    (dict(bound="asb=1e-3"), "abs"), (dict(codec="deflate", preset="max"), None),
+    (dict(layout="danse"), "dense"), (dict(compatibility="evryone"), "everyone"),
+    (dict(layuot="dense"), "layout")])
+def test_keywords_and_options_fail_alike(keywords, meant, tmp_path):
+    text = ", ".join(f" {key} = {value}" for key, value in keywords.items())
+    for arguments in (keywords, dict(options=text)):
+        with pytest.raises(ValueError) as refused:
+            with tailrace.open(tmp_path / "a.nc", "w", **arguments) as file:
+                file.create_variable("u", ("x",), data=np.zeros(4000))
+        hint = f'did you mean "{meant}"?' if meant else '"preset" belongs to trz'
+        assert hint in str(refused.value)
+    with pytest.raises(ValueError, match='did you mean "abs"'):
+        with tailrace.open(tmp_path / "b.nc", "w") as file:
+            file.create_variable("u", ("x",), data=np.zeros(4), bound="asb=1e-3")
+
+
+def test_open_takes_options_as_keywords(tmp_path):
+    u = np.linspace(0, 1, 4000)
+    with tailrace.open(tmp_path / "a.nc", "w", codec="trz", abs=1e-3, fsync=False) as file:
+        file.create_variable("u", ("x",), data=u)
+    with tailrace.open(tmp_path / "a.nc", memory="8 MiB", prefetch=False) as file:
+        assert file["u"].bound and abs(file["u"][...] - u).max() <= 1e-3
+
+
+def test_a_file_that_is_not_closed_causes_a_warning(tmp_path):
+    file = tailrace.open(tmp_path / "a.nc", "w")
+    file.create_variable("u", ("x",), data=np.arange(4))
+    with pytest.warns(ResourceWarning, match="unclosed file .*a.nc"):
+        del file
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with tailrace.open(tmp_path / "a.nc", "a") as file:
+            assert file["u"][2] == 2
+        del file
+        reading = tailrace.open(tmp_path / "a.nc")
+        del reading
+
+
+def test_steps_are_those_of_all_variables(tmp_path):
+    with tailrace.open(tmp_path / "a.nc", "w") as file:
+        assert (file.steps, file.last_step) == (range(0), None)
+        for name, n in (("t", None), ("often", None), ("x", 4)):
+            file.create_dimension(name, n)
+        file.create_variable("u", ("t", "x"), "f4")
+        file.create_variable("v", ("often",), "f8")
+        file.create_variable("w", ("x",), "f8")
+        file["u"][2] = 1
+        file["v"][4] = 1
+        assert file.last_step == 2
+    with tailrace.open(tmp_path / "a.nc") as file:
+        assert [step for step in file.steps] == [0, 1, 2]
 
 
 def test_a_file_open_many_times_gives_its_texts(tmp_path):

@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -386,6 +387,69 @@ TEST_F(CApi, TheLogHearsOfAFileThatIsNotClosed) {
       file_ = nullptr;
     }
   }
+}
+
+/// A failing end_step or close names the steps that it loses, and the last one in the file.
+TEST_F(CApi, AFailureNamesTheLostSteps) {
+  const auto text_of = [&](tailrace_error error) {
+    EXPECT_NE(error, TAILRACE_OK);
+    return std::string(tailrace_thread_error());
+  };
+  const auto contains = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  for (const char* mode : {"mode=sync,replace=on", "mode=async,replace=on"}) {
+    create(mode);
+    const float values[4] = {1, 2, 3, 4};
+    define("/never_put", {4});
+    contains(text_of(tailrace_file_end_step(file_, nullptr)),
+             "; step 0 is lost, and no step is known to be in the file (counted from 0)");
+    const tailrace_field field = define("/u", {4}, "over-time=on");
+    for (int step = 1; step <= 2; ++step) {
+      ASSERT_EQ(tailrace_field_put(file_, field, nullptr, nullptr, values), TAILRACE_OK);
+      ASSERT_EQ(tailrace_file_end_step(file_, nullptr), TAILRACE_OK) << tailrace_thread_error();
+    }
+    ASSERT_EQ(tailrace_file_wait(file_, nullptr), TAILRACE_OK);
+    ASSERT_EQ(tailrace_file_fail_step(file_, "no values"), TAILRACE_OK);
+    contains(text_of(tailrace_file_end_step(file_, nullptr)),
+             "no values; step 3 is lost, and the last step known to be in the file is step 2");
+    ASSERT_EQ(tailrace_file_fail_step(file_, "no values"), TAILRACE_OK);
+    contains(text_of(close()),
+             "no values; step 4 is lost, and the last step known to be in the file is step 2");
+  }
+}
+
+TEST_F(CApi, DestroyReportsOnStderrThatAFileIsNotClosed) {
+  const auto line_of = [&](void (*end)(tailrace_file*)) {
+    create("replace=on");
+    testing::internal::CaptureStderr();
+    end(file_);
+    end(file_);
+    file_ = nullptr;
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(line_of(tailrace_file_destroy),
+            "tailrace: " + path_ +
+                " was destroyed without a close; uncommitted data are lost; no step is known to be "
+                "in the file\n");
+  EXPECT_EQ(line_of(tailrace_file_abandon), "");
+}
+
+TEST_F(CApi, AFileLeftOpenIsReportedAtTheEndOfTheProgram) {
+  EXPECT_EXIT(
+      {
+        create();
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "left open at the end of the program without a close");
+}
+
+TEST_F(CApi, AFieldHasItsPath) {
+  create();
+  const tailrace_field field = define("/g/f", {5});
+  EXPECT_STREQ(tailrace_field_path(file_, field), "/g/f");
+  EXPECT_EQ(tailrace_field_path(file_, field + 1), nullptr);
+  EXPECT_EQ(tailrace_field_path(nullptr, field), nullptr);
 }
 
 TEST_F(CApi, AbandonLeavesNothing) {

@@ -81,6 +81,117 @@ TEST(CReader, ReadsSlabsAndSaysWhatDatasetsAre) {
   ASSERT_EQ(tailrace_reader_close(reader), TAILRACE_OK);
 }
 
+/// A file of four steps with attributes of each type.
+std::string file_of_steps(const TestFolder& folder) {
+  std::string path = folder / "steps.h5";
+  auto file = tailrace::File::create(path, tailrace::serial(), "codec=deflate,replace=on");
+  auto u = file.define<float>("/u", {3, 4}, "over-time=on");
+  auto often = file.define<double>("/g/often", {}, "over-time=on");
+  file.define<int>("/once", {2}).put_copy(std::vector{5, 6});
+  file.set_attribute("/", "title", std::string_view("a run"));
+  file.set_attribute("/", "time", 0.1);
+  file.set_attribute("/u", "flags", std::vector<std::int16_t>{-1, 300});
+  file.set_attribute("/g", "large", std::uint64_t{1} << 63);
+  file.set_attribute("/u", "half", 0.5F);
+  for (int step = 0; step < 4; ++step) {
+    std::vector<float> values(12);
+    for (std::size_t i = 0; i < 12; ++i) values[i] = float(step) * 100 + float(i);
+    if (step < 3) u.put(values);
+    const double time = step * 0.25;
+    often.put(std::span(&time, 1));
+    file.end_step();
+  }
+  file.close();
+  return path;
+}
+
+TEST(CReader, AttributesHaveTheirTypes) {
+  const TestFolder folder;
+  auto reader = tailrace::Reader::open(file_of_steps(folder));
+  EXPECT_EQ(reader.attribute<std::string>("/", "title"), "a run");
+  EXPECT_EQ(reader.attribute<double>("/", "time"), 0.1);
+  EXPECT_EQ(reader.attribute<float>("/", "time"), 0.1F);
+  EXPECT_EQ(reader.attribute<std::vector<int>>("/u", "flags"), (std::vector{-1, 300}));
+  EXPECT_EQ(reader.attribute<std::vector<double>>("/u", "flags"), (std::vector{-1.0, 300.0}));
+  EXPECT_EQ(reader.attribute<std::uint64_t>("/g", "large"), std::uint64_t{1} << 63);
+  EXPECT_EQ(reader.attribute<std::vector<std::string>>("/", "title"),
+            std::vector<std::string>{"a run"});
+  std::vector<std::string> names;
+  for (const tailrace::AttributeInfo& info : reader.attributes("/u")) names.push_back(info.name);
+  EXPECT_NE(std::ranges::find(names, "flags"), names.end());
+  const auto code_of = [](auto&& call) {
+    try {
+      call();
+    } catch (const tailrace::Error& error) {
+      EXPECT_NE(std::string(error.what()), "");
+      return error.code();
+    }
+    return tailrace_error(TAILRACE_OK);
+  };
+  EXPECT_EQ(code_of([&] { reader.attribute<std::int64_t>("/g", "large"); }),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { reader.attribute<signed char>("/g", "large"); }),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { reader.attribute<std::vector<unsigned>>("/u", "flags"); }),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { reader.attribute<int>("/u", "half"); }), TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { reader.attribute<int>("/u", "flags"); }),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { reader.attribute<double>("/", "title"); }),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { reader.attribute<std::string>("/", "time"); }),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(code_of([&] { reader.attribute<double>("/none", "time"); }), TAILRACE_ERROR_NOT_FOUND);
+  EXPECT_EQ(code_of([&] { reader.attribute<double>("/", "tiem"); }), TAILRACE_ERROR_NOT_FOUND);
+  EXPECT_NE(std::string(tailrace_thread_error()).find("did you mean \"time\"?"), std::string::npos);
+  reader.close();
+}
+
+TEST(CReader, StepsAreThoseOfAllFields) {
+  const TestFolder folder;
+  const std::string path = file_of_steps(folder);
+  auto reader = tailrace::Reader::open(path);
+  EXPECT_EQ(reader.paths().size(), 3U);
+  EXPECT_EQ(reader.last_step(), 2U);
+  EXPECT_EQ(reader.steps().size(), 3U);
+  EXPECT_EQ(reader.steps("/g/often").size(), 4U);
+  std::uint64_t n = 0;
+  for (const tailrace::Step step : reader.steps()) {
+    EXPECT_EQ(step.index(), n);
+    const float first = float(n++) * 100;
+    EXPECT_EQ(step.read<float>("/u")[11], first + 11);
+    EXPECT_EQ(step.read_all<float>("/u", {{1, 2}, {2, 1}}), (std::vector{first + 6, first + 10}));
+    EXPECT_EQ(step.read<double>("/g/often")[0], double(step.index()) * 0.25);
+  }
+  EXPECT_EQ(n, 3U);
+  EXPECT_THROW(reader.step(3).read<float>("/u"), tailrace::Error);
+  EXPECT_THROW(reader.steps("/once"), tailrace::Error);
+  reader.close();
+
+  tailrace_reader* c = nullptr;
+  ASSERT_EQ(tailrace_reader_open(path.c_str(), TAILRACE_SERIAL, nullptr, &c), TAILRACE_OK);
+  EXPECT_EQ(tailrace_reader_last_step(c), 2);
+  float whole[12] = {};
+  EXPECT_EQ(tailrace_reader_read_step(c, "/u", 1, nullptr, nullptr, whole, sizeof whole),
+            TAILRACE_OK);
+  EXPECT_EQ(whole[11], 111);
+  EXPECT_EQ(tailrace_reader_read_step(c, "/u", 1, nullptr, nullptr, whole, 44),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(tailrace_reader_read_step(c, "/u", 3, nullptr, nullptr, whole, sizeof whole),
+            TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(tailrace_thread_error()).find("it has 3 steps, counted from 0"),
+            std::string::npos);
+  tailrace_attribute_info info;
+  ASSERT_EQ(tailrace_reader_find_attribute(c, "/", "title", &info), TAILRACE_OK);
+  EXPECT_STREQ(info.texts[0], "a run");
+  EXPECT_EQ(tailrace_reader_close(c), TAILRACE_OK);
+  EXPECT_EQ(tailrace_reader_last_step(c), -1);
+
+  auto empty = tailrace::File::create(folder / "none.h5");
+  empty.close();
+  EXPECT_EQ(tailrace::Reader::open(folder / "none.h5").last_step(), std::nullopt);
+}
+
 TEST(CReader, ReadsWithinACoarserBound) {
   const TestFolder folder;
   const std::string path = folder / "f.h5";

@@ -1,6 +1,8 @@
 // The table of options agrees with the structs, the documents and all ranks.
 
 #include "core/option_table.hpp"
+#include "core/codec_registry.hpp"
+#include "layout/layout.hpp"
 #include "policy/door_rules.hpp"
 
 #include <gtest/gtest.h>
@@ -104,6 +106,81 @@ TEST(OptionTable, TextsTellValuesApart) {
   FileOptions own;
   ASSERT_TRUE(apply_file_options("threads=7,memory=1048577,plugin-path=/x,profile=/y", own).ok());
   EXPECT_EQ(agreed_text(own, Door::steps), agreed_text(FileOptions(), Door::steps));
+}
+
+/// Each error lists all values of a closed set and suggests the nearest one.
+TEST(OptionTable, AMisspeltValueIsSuggested) {
+  for (const auto& [text, meant] : {std::pair{"mode=asinc", "async"},
+                                    {"hold=promis", "promise"},
+                                    {"writers=noed", "node"},
+                                    {"fsync=fasle", "false"},
+                                    {"compatibility=evryone", "everyone"},
+                                    {"attributes=al", "all"},
+                                    {"for=spede", "speed"},
+                                    {"why=mesured", "measured"},
+                                    {"target=sise=2GB", "size"},
+                                    {"lab.balance=papr", "paper"},
+                                    {"bound=asb=1e-3", "abs"},
+                                    {"bound=nome", "none"},
+                                    {"guard=sgin", "sign"},
+                                    {"guard=minmax+treshold=1", "threshold"},
+                                    {"earlier-loss=unkown", "unknown"},
+                                    {"layout=arena:storge", "storage"},
+                                    {"verify=strikt", "strict"},
+                                    {"covered=dorp", "drop"},
+                                    {"cahce=1", ""},
+                                    {"codec=trz,prest=fast", "preset"}}) {
+    FileOptions options;
+    const std::string message = apply_file_options(text, options).message();
+    EXPECT_NE(message.find(*meant == 0 ? "unknown option \"cahce\""
+                                       : "did you mean \"" + std::string(meant) + "\"?"),
+              std::string::npos)
+        << text << ": " << message;
+  }
+  FieldOptions field;
+  field.layout = "danse";
+  const std::string layout = make_layout(field.layout, field).status().message();
+  EXPECT_NE(layout.find("claimed, arena"), std::string::npos) << layout;
+  EXPECT_NE(layout.find("did you mean \"dense\"?"), std::string::npos) << layout;
+}
+
+TEST(OptionTable, TheCodecsThatHaveASettingAreNamed) {
+  const auto message = [](const char* text) {
+    FileOptions options;
+    return apply_file_options(text, options).message();
+  };
+  EXPECT_NE(message("codec=deflate,preset=max").find("\"preset\" belongs to trz"),
+            std::string::npos)
+      << message("codec=deflate,preset=max");
+  const auto made = [](const char* text) {
+    FieldOptions options;
+    EXPECT_TRUE(apply_field_options(text, options).ok());
+    return make_codec({options.codec, options.codec_settings, DType::f32, {64}}).status().message();
+  };
+  EXPECT_NE(made("codec=tzr").find("did you mean \"trz\"?"), std::string::npos)
+      << made("codec=tzr");
+  EXPECT_NE(made("codec=trz,preset=defualt").find("did you mean \"default\"?"), std::string::npos)
+      << made("codec=trz,preset=defualt");
+  for (const CodecEntry* codec : codec_registry()) {
+    if (codec->loss == Loss::unknown) continue;
+    EXPECT_NE(made("codec=tzr").find(codec->name), std::string::npos) << codec->name;
+  }
+}
+
+TEST(OptionTable, BlanksAroundNamesAndValuesAreIgnored) {
+  FileOptions spaced;
+  const Status of_spaced = apply_file_options(
+      " mode = async , codec=trz, preset = fast,bound = abs = 1e-3, guard= sign + gradient = 2 ,"
+      "chunk = 8 x 8,buffer = 8 MiB,layout = arena : 1.5, target = none ,, ",
+      spaced);
+  EXPECT_TRUE(of_spaced.ok()) << of_spaced.message();
+  FileOptions plain;
+  const Status of_plain = apply_file_options(
+      "mode=async,codec=trz,preset=fast,bound=abs=1e-3,guard=sign+gradient=2,chunk=8x8,buffer=8MiB,"
+      "layout=arena:1.5,target=none",
+      plain);
+  EXPECT_TRUE(of_plain.ok()) << of_plain.message();
+  EXPECT_EQ(agreed_text(spaced, Door::steps), agreed_text(plain, Door::steps));
 }
 
 TEST(OptionTable, WhatAWriterDoesNotServeIsRefusedByName) {

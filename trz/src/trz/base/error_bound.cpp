@@ -7,6 +7,8 @@
 #include <cmath>
 #include <utility>
 
+#include "trz/base/near_names.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -17,6 +19,12 @@ constexpr std::array<std::pair<BoundMode, std::string_view>, 5> kModes = {{
     {BoundMode::psnr, "psnr"},
     {BoundMode::pw_rel, "pw_rel"},
 }};
+
+std::string hint_of_mode(std::string_view text) {
+  std::array<std::string_view, kModes.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kModes[i].second;
+  return did_you_mean(text, names);
+}
 
 Status bad_bound(std::string_view text, std::string_view why) {
   return Status(Code::invalid_argument, "bound \"" + std::string(text) + "\": " + std::string(why));
@@ -29,19 +37,23 @@ std::string_view bound_mode_name(BoundMode mode) {
 }
 
 Result<ErrorBound> parse_error_bound(std::string_view text) {
+  text = trimmed(text);
   if (text == "none") return ErrorBound{};
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) {
-    return bad_bound(text, "expected abs=VALUE, rel=VALUE, psnr=VALUE, pw_rel=VALUE or none");
+    return bad_bound(text, "expected abs=VALUE, rel=VALUE, psnr=VALUE, pw_rel=VALUE or none" +
+                               hint_of_mode(text));
   }
   ErrorBound bound;
+  const std::string_view given = trimmed(text.substr(0, equals));
   for (const auto& [mode, name] : kModes) {
-    if (name == text.substr(0, equals)) bound.mode = mode;
+    if (name == given) bound.mode = mode;
   }
   if (bound.mode == BoundMode::none) {
-    return bad_bound(text, "the mode is unknown; expected abs, rel, psnr or pw_rel");
+    return bad_bound(
+        text, "the mode is unknown; expected abs, rel, psnr or pw_rel" + hint_of_mode(given));
   }
-  const std::string_view number = text.substr(equals + 1);
+  const std::string_view number = trimmed(text.substr(equals + 1));
   const char* end = number.data() + number.size();
   const auto parsed = std::from_chars(number.data(), end, bound.value);
   if (parsed.ec != std::errc() || parsed.ptr != end) {

@@ -3,12 +3,14 @@
 #include "trz/base/guards.hpp"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <span>
 #include <utility>
 
 #include "trz/base/error_bound.hpp"
+#include "trz/base/near_names.hpp"
 
 namespace tailrace {
 namespace {
@@ -49,7 +51,7 @@ std::string_view next_guard(std::string_view& rest) {
   while (end != std::string_view::npos && (is_exponent(end) || is_sign(end))) {
     end = rest.find('+', end + 1);
   }
-  const std::string_view guard = rest.substr(0, end);
+  const std::string_view guard = trimmed(rest.substr(0, end));
   rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   return guard;
 }
@@ -124,10 +126,14 @@ Status add_flag(std::string_view guard, std::string_view name, bool has_number, 
                      : name == "sum"    ? &guards.sum
                                         : nullptr;
   if (flag == nullptr) {
+    constexpr std::array<std::string_view, 12> names = {
+        "none",      "sign", "zero",  "threshold", "minmax",   "gradient",
+        "laplacian", "log",  "power", "sum",       "monotone", "region"};
     return bad_guard(
         guard,
         "expected none, or one or more of sign, zero, threshold=X, minmax, gradient=X, "
-        "laplacian=X, log=X, power=P:X, sum, monotone=AXIS, region=WHERE:X, joined by +");
+        "laplacian=X, log=X, power=P:X, sum, monotone=AXIS, region=WHERE:X, joined by +" +
+            did_you_mean(name, names));
   }
   if (has_number) return bad_guard(guard, "it takes no number");
   *flag = true;
@@ -135,9 +141,10 @@ Status add_flag(std::string_view guard, std::string_view name, bool has_number, 
 }
 
 Status add_guard(std::string_view guard, Guards& guards) {
-  const std::string_view name = guard.substr(0, guard.find('='));
-  const bool has_number = name.size() < guard.size();
-  const std::string_view number = has_number ? guard.substr(name.size() + 1) : "";
+  const std::size_t equals = guard.find('=');
+  const bool has_number = equals != std::string_view::npos;
+  const std::string_view name = trimmed(guard.substr(0, equals));
+  const std::string_view number = has_number ? trimmed(guard.substr(equals + 1)) : "";
   const auto needs = [&](const char* form) {
     return has_number ? Status() : bad_guard(guard, "it needs a number: " + std::string(form));
   };
@@ -224,6 +231,7 @@ double Guards::bound_within(double absolute_bound, std::size_t n_axes) const {
 }
 
 Result<Guards> parse_guards(std::string_view text) {
+  text = trimmed(text);
   Guards guards;
   if (text == "none") return guards;
   if (text.empty() || text.back() == '+') {

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "trz/base/near_names.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -27,15 +29,16 @@ Result<SettingList> split_settings(std::string_view text) {
   SettingList entries;
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
-    const std::string_view entry = text.substr(0, comma);
+    const std::string_view entry = trimmed(text.substr(0, comma));
     text = comma == std::string_view::npos ? std::string_view() : text.substr(comma + 1);
     if (entry.empty()) continue;
     const std::size_t equals = entry.find('=');
-    const std::string_view key = entry.substr(0, equals);
+    const std::string_view key = trimmed(entry.substr(0, equals));
     if (key.empty()) {
       return Status(Code::invalid_argument, "option \"" + std::string(entry) + "\" has no name");
     }
-    entries.emplace_back(key, equals == std::string_view::npos ? "" : entry.substr(equals + 1));
+    entries.emplace_back(key,
+                         equals == std::string_view::npos ? "" : trimmed(entry.substr(equals + 1)));
   }
   return entries;
 }
@@ -49,11 +52,13 @@ const std::string* SettingsReader::find(std::string_view key) {
   return value;
 }
 
-void SettingsReader::fail(std::string_view key, std::string_view expected, std::string_view got) {
+void SettingsReader::fail(std::string_view key, std::string_view expected, std::string_view got,
+                          std::string_view hint) {
   if (!first_error_.ok()) return;
-  first_error_ = Status(Code::invalid_argument, "codec " + codec_ + ": " + std::string(key) +
-                                                    " must be " + std::string(expected) +
-                                                    ", got \"" + std::string(got) + "\"");
+  first_error_ =
+      Status(Code::invalid_argument, "codec " + codec_ + ": " + std::string(key) + " must be " +
+                                         std::string(expected) + ", got \"" + std::string(got) +
+                                         "\"" + std::string(hint));
 }
 
 bool SettingsReader::has(std::string_view key) { return find(key) != nullptr; }
@@ -94,7 +99,7 @@ std::size_t SettingsReader::choice(std::string_view key,
     expected += (index == 0 ? " " : ", ") + std::string(name);
     ++index;
   }
-  fail(key, expected, *text);
+  fail(key, expected, *text, did_you_mean(*text, choices));
   return otherwise;
 }
 
@@ -105,7 +110,7 @@ std::vector<std::uint32_t> SettingsReader::words(std::string_view key) {
   std::string_view rest = *text;
   while (!rest.empty()) {
     const std::size_t colon = rest.find(':');
-    const std::optional<std::int64_t> value = parse_integer(rest.substr(0, colon));
+    const std::optional<std::int64_t> value = parse_integer(trimmed(rest.substr(0, colon)));
     if (!value || *value < INT32_MIN || *value > UINT32_MAX) {
       fail(key, "32-bit whole numbers with colons between them (1:2:0x1f)", *text);
       return {};
@@ -132,7 +137,8 @@ Status SettingsReader::finish() const {
     for (const std::string& key : known_) keys += (keys.empty() ? "" : ", ") + key;
     return Status(Code::invalid_argument,
                   "codec " + codec_ + ": unknown setting \"" + name + "\"; " +
-                      (keys.empty() ? "it has no settings" : "its settings: " + keys));
+                      (keys.empty() ? "it has no settings" : "its settings: " + keys) +
+                      did_you_mean(name, known_));
   }
   return Status();
 }

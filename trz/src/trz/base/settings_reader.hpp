@@ -21,7 +21,8 @@ namespace tailrace {
 /// Keys and values in the order in which they were given.
 using SettingList = std::vector<std::pair<std::string, std::string>>;
 
-/// Split "a=1,b=rel=2,c" into {a,1}, {b,rel=2}, {c,""}. @error invalid_argument  an empty key.
+/// Split "a=1, b = rel=2,c" into {a,1}, {b,rel=2}, {c,""}. Blanks around keys and values are
+/// ignored. @error invalid_argument  an empty key.
 Result<SettingList> split_settings(std::string_view text);
 
 /// Reader of one codec's settings. Not thread-safe; used within one factory function.
@@ -55,7 +56,8 @@ class SettingsReader {
  protected:
   /// The last value given for `key`, nullptr if absent. Marks the key as known.
   const std::string* find(std::string_view key);
-  void fail(std::string_view key, std::string_view expected, std::string_view got);
+  void fail(std::string_view key, std::string_view expected, std::string_view got,
+            std::string_view hint = {});
 
  private:
   std::string codec_;
