@@ -180,7 +180,8 @@ function(tailrace_add_hdf5_front target hdf5 container library suffix)
 
   # HDF5's headers alone: it must not bring an HDF5 along.
   add_library(${target} SHARED
-              "${PROJECT_SOURCE_DIR}/frontends/hdf5/preload/preloaded_calls.cpp")
+              "${PROJECT_SOURCE_DIR}/frontends/hdf5/preload/preloaded_calls.cpp"
+              "${PROJECT_SOURCE_DIR}/frontends/hdf5/preload/unserved.cpp")
   add_dependencies(${target} ${target}_serving)
   target_include_directories(${target} PRIVATE "${folder}")
   target_include_directories(${target} SYSTEM PRIVATE

@@ -1,5 +1,4 @@
-// Conversion of regular hyperslabs to slabs, of other blocks to rows, of points to runs of
-// elements.
+// Conversion of regular hyperslabs to slabs, of other hyperslabs and of points to runs of elements.
 
 #include "hdf5/selections.hpp"
 
@@ -17,28 +16,19 @@ Status bad_selection(const std::string& why) {
   return hdf5_failure(Code::invalid_argument, "the selection in the file " + why);
 }
 
-/// Find the first selected position in each dimension, including H5Soffset_simple's offset, which
-/// HDF5's lists of blocks and points omit.
-bool first_of(hid_t space, std::size_t rank, Extents& low) {
-  low.assign(rank, 0);
-  Extents high(rank);
-  return H5Sget_select_bounds(space, low.data(), high.data()) >= 0;
-}
-
 /// Convert the selection to one slab, if possible.
-bool regular_slab(hid_t space, std::size_t rank, Slab& slab) {
-  if (H5Sis_regular_hyperslab(space) <= 0) return false;
+/// @param around  bounding box of the selection.
+std::optional<Slab> regular_slab(hid_t space, const Slab& around) {
+  if (H5Sis_regular_hyperslab(space) <= 0) return std::nullopt;
+  const std::size_t rank = around.rank();
   Extents start(rank);
   Extents stride(rank);
   Extents count(rank);
   Extents block(rank);
   if (H5Sget_regular_hyperslab(space, start.data(), stride.data(), count.data(), block.data()) < 0)
-    return false;
-  slab = {Shape(rank), Shape(rank), Shape(rank, 1)};
-  Extents low;
-  if (!first_of(space, rank, low)) return false;
+    return std::nullopt;
+  Slab slab{around.start, Shape(rank), Shape(rank, 1)};
   for (std::size_t d = 0; d < rank; ++d) {
-    slab.start[d] = low[d];
     if (count[d] == 1) {
       slab.count[d] = block[d];
     } else if (block[d] == 1) {
@@ -47,127 +37,130 @@ bool regular_slab(hid_t space, std::size_t rank, Slab& slab) {
     } else if (block[d] == stride[d]) {
       slab.count[d] = count[d] * block[d];
     } else {
-      return false;
+      return std::nullopt;
     }
   }
   if (slab.dense()) slab.stride.clear();
-  return true;
-}
-
-/// Run of elements of one row.
-struct Run {
-  Shape start;
-  std::uint64_t n = 0;
-};
-
-Slab slab_of(const Run& run) {
-  Slab slab{run.start, Shape(run.start.size(), 1), {}};
-  slab.count.back() = run.n;
   return slab;
 }
 
-/// Convert blocks to rows. Blocks do not overlap, so sorting the rows sorts their elements.
-Status slabs_of_blocks(hid_t space, std::size_t rank, std::vector<Slab>& slabs) {
-  const hssize_t n_blocks = H5Sget_select_hyper_nblocks(space);
-  if (n_blocks < 0) return bad_selection("cannot be listed");
-  Extents corners(static_cast<std::size_t>(n_blocks) * 2 * rank);
-  Extents low;
-  if (H5Sget_select_hyper_blocklist(space, 0, static_cast<hsize_t>(n_blocks), corners.data()) < 0 ||
-      !first_of(space, rank, low)) {
-    return bad_selection("cannot be listed");
+/// Runs of the positions that HDF5 lists. Its lists omit H5Soffset_simple's offset. So element
+/// numbers are counted without it, and all are shifted in the end.
+class ListedRuns {
+ public:
+  explicit ListedRuns(const Shape& shape)
+      : rank_(shape.size()), steps_(shape.size(), 1), low_(shape.size(), UINT64_MAX) {
+    for (std::size_t d = rank_ - 1; d > 0; --d) steps_[d - 1] = steps_[d] * shape[d];
   }
-  Extents listed(rank, UINT64_MAX);
-  for (std::size_t at = 0; at < corners.size(); at += 2 * rank) {
-    for (std::size_t d = 0; d < rank; ++d) listed[d] = std::min(listed[d], corners[at + d]);
+
+  void add_point(const hsize_t* point) {
+    lower(point);
+    std::uint64_t first = 0;
+    for (std::size_t d = 0; d < rank_; ++d) first += point[d] * steps_[d];
+    runs_.add(first, 1);
   }
-  std::vector<Run> runs;
-  for (std::size_t at = 0; at < corners.size(); at += 2 * rank) {
-    Box rows{Shape(rank - 1), Shape(rank - 1)};
-    for (std::size_t d = 0; d + 1 < rank; ++d) {
-      rows.start[d] = corners[at + d] + low[d] - listed[d];
-      rows.count[d] = corners[at + rank + d] - corners[at + d] + 1;
-    }
-    const std::size_t last = rank - 1;
-    for_each_position(rows, [&](const Shape& row) {
-      Run run{row, corners[at + rank + last] - corners[at + last] + 1};
-      run.start.push_back(corners[at + last] + low[last] - listed[last]);
-      runs.push_back(std::move(run));
-    });
+  /// Add the rows of a block, given by its first and last corners.
+  void add_block(const hsize_t* corners) {
+    lower(corners);
+    add_rows(corners, 0, 0);
   }
-  std::ranges::sort(runs, {}, &Run::start);
-  for (const Run& run : runs) slabs.push_back(slab_of(run));
+  /// Return the runs, in the order of the list or ascending.
+  /// @param low  first position of the selection in each dimension.
+  Result<ElementRuns> take(const Shape& low, bool ascending) {
+    std::uint64_t shift = 0;
+    for (std::size_t d = 0; d < rank_; ++d) shift += (low[d] - low_[d]) * steps_[d];
+    for (std::uint64_t& first : runs_.firsts) first += shift;
+    if (!ascending || std::ranges::is_sorted(runs_.firsts)) return std::move(runs_);
+    SortedRuns sorted = sort_runs(runs_);
+    if (sorted.overlap) return bad_selection("has blocks that overlap");
+    return std::move(sorted.runs);
+  }
+
+ private:
+  void lower(const hsize_t* position) {
+    for (std::size_t d = 0; d < rank_; ++d) low_[d] = std::min<std::uint64_t>(low_[d], position[d]);
+  }
+  void add_rows(const hsize_t* corners, std::size_t d, std::uint64_t first) {
+    const hsize_t begin = corners[d];
+    const hsize_t last = corners[rank_ + d];
+    if (d + 1 == rank_) return runs_.add(first + begin, last - begin + 1);
+    for (hsize_t at = begin; at <= last; ++at) add_rows(corners, d + 1, first + at * steps_[d]);
+  }
+
+  std::size_t rank_;
+  Shape steps_;  ///< Distance of neighbours along each dimension, in elements.
+  Shape low_;    ///< First listed position in each dimension.
+  ElementRuns runs_;
+};
+
+/// Visit a list of HDF5's in parts, because HDF5 walks it from its start for each part.
+/// @param list  copies `n` items from item `first` on, of `n_words` words each.
+template <class List, class Visit>
+Status for_each_listed(hssize_t n_listed, std::size_t n_words, const List& list,
+                       const Visit& visit) {
+  constexpr std::uint64_t kLeastPart = 1U << 16;
+  constexpr std::uint64_t kMostParts = 16;
+  if (n_listed < 0) return bad_selection("cannot be listed");
+  const auto n = static_cast<std::uint64_t>(n_listed);
+  const std::uint64_t at_once =
+      std::min(n, std::max(kLeastPart, (n + kMostParts - 1) / kMostParts));
+  Extents words(at_once * n_words);
+  for (std::uint64_t first = 0; first < n; first += at_once) {
+    const std::uint64_t n_here = std::min(at_once, n - first);
+    if (list(first, n_here, words.data()) < 0) return bad_selection("cannot be listed");
+    for (std::uint64_t i = 0; i < n_here; ++i) visit(words.data() + i * n_words);
+  }
   return Status();
 }
 
-/// Visit HDF5's list of points in parts: HDF5 walks the list from its start for each part, and a
-/// point takes 8 bytes a dimension.
-template <class Visit>
-Status for_each_point(hid_t space, std::size_t rank, const Visit& visit) {
-  constexpr std::uint64_t kLeastPart = 1U << 16;
-  constexpr std::uint64_t kMostParts = 16;
-  const hssize_t n_points = H5Sget_select_elem_npoints(space);
-  if (n_points < 0) return bad_selection("cannot be listed");
-  const auto n = static_cast<std::uint64_t>(n_points);
-  const std::uint64_t at_once =
-      std::min(n, std::max(kLeastPart, (n + kMostParts - 1) / kMostParts));
-  Extents points(at_once * rank);
-  for (std::uint64_t first = 0; first < n; first += at_once) {
-    const std::uint64_t n_here = std::min(at_once, n - first);
-    if (H5Sget_select_elem_pointlist(space, first, n_here, points.data()) < 0) {
-      return bad_selection("cannot be listed");
-    }
-    for (std::uint64_t i = 0; i < n_here; ++i) TAILRACE_TRY(visit(points.data() + i * rank));
-  }
-  return Status();
+/// Convert blocks to runs. Blocks do not overlap, so sorting their rows sorts their elements.
+Result<ElementRuns> runs_of_blocks(hid_t space, const Shape& shape, const Shape& low) {
+  ListedRuns runs(shape);
+  TAILRACE_TRY(for_each_listed(
+      H5Sget_select_hyper_nblocks(space), 2 * shape.size(),
+      [&](hsize_t first, hsize_t n, hsize_t* corners) {
+        return H5Sget_select_hyper_blocklist(space, first, n, corners);
+      },
+      [&](const hsize_t* corners) { runs.add_block(corners); }));
+  return runs.take(low, true);
 }
 
 /// Convert points to runs, in list order, which is the order of their values.
-Status runs_of_points(hid_t space, const Shape& shape, ElementRuns& runs) {
-  const std::size_t rank = shape.size();
-  Extents low;
-  if (!first_of(space, rank, low)) return bad_selection("cannot be listed");
-  Extents listed(rank, UINT64_MAX);
-  TAILRACE_TRY(for_each_point(space, rank, [&](const hsize_t* point) {
-    for (std::size_t d = 0; d < rank; ++d) listed[d] = std::min(listed[d], point[d]);
-    return Status();
-  }));
-  return for_each_point(space, rank, [&](const hsize_t* point) {
-    std::uint64_t element = 0;
-    for (std::size_t d = 0; d < rank; ++d) {
-      const std::uint64_t at = point[d] + low[d] - listed[d];
-      if (at >= shape[d]) {
-        Slab alone{Shape(rank), Shape(rank, 1), {}};
-        for (std::size_t e = 0; e < rank; ++e) alone.start[e] = point[e] + low[e] - listed[e];
-        return check_slab(alone, shape).within("the selection in the file");
-      }
-      element = element * shape[d] + at;
-    }
-    runs.add(element, 1);
-    return Status();
-  });
+Result<ElementRuns> runs_of_points(hid_t space, const Shape& shape, const Shape& low) {
+  ListedRuns runs(shape);
+  TAILRACE_TRY(for_each_listed(
+      H5Sget_select_elem_npoints(space), shape.size(),
+      [&](hsize_t first, hsize_t n, hsize_t* points) {
+        return H5Sget_select_elem_pointlist(space, first, n, points);
+      },
+      [&](const hsize_t* point) { runs.add_point(point); }));
+  return runs.take(low, false);
 }
 
-Status check_slabs(const std::vector<Slab>& slabs, const Shape& shape) {
-  for (const Slab& slab : slabs) {
-    TAILRACE_TRY(check_slab(slab, shape).within("the selection in the file"));
-  }
-  return Status();
+/// Find the bounding box of a selection, including H5Soffset_simple's offset, within the dataset.
+Result<Slab> bounding_slab(hid_t space, const Shape& shape) {
+  const std::size_t rank = shape.size();
+  Extents low(rank);
+  Extents high(rank);
+  if (H5Sget_select_bounds(space, low.data(), high.data()) < 0)
+    return bad_selection("cannot be listed");
+  Slab around{Shape(low.begin(), low.end()), Shape(rank), {}};
+  for (std::size_t d = 0; d < rank; ++d) around.count[d] = high[d] - low[d] + 1;
+  TAILRACE_TRY(check_slab(around, shape).within("the selection in the file"));
+  return around;
 }
 
 }  // namespace
 
 std::uint64_t FileSelection::n_elements() const {
-  std::uint64_t n = runs.n_elements();
-  for (const Slab& slab : slabs) n += slab.n_elements();
-  return n;
+  return slab ? slab->n_elements() : runs.n_elements();
 }
 
 Result<FileSelection> selection_of(hid_t space, const Shape& shape) {
   FileSelection selection;
-  std::vector<Slab>& slabs = selection.slabs;
   if (space == H5S_ALL) {
-    slabs.push_back(Slab::of(whole_box(shape)));
-    if (slabs.front().empty()) slabs.clear();
+    selection.slab = Slab::of(whole_box(shape));
+    if (selection.slab->empty()) selection.slab.reset();
     return selection;
   }
 #if H5_VERSION_GE(1, 14, 0)
@@ -185,30 +178,24 @@ Result<FileSelection> selection_of(hid_t space, const Shape& shape) {
                                               " dimensions, the dataset " + std::to_string(rank));
   }
   if (rank == 0) {
-    slabs.push_back(Slab{});
+    selection.slab = Slab{};
     return selection;
   }
+  TAILRACE_TAKE(Slab around, bounding_slab(space, shape));
   switch (H5Sget_select_type(space)) {
-    case H5S_SEL_NONE: return selection;
-    case H5S_SEL_ALL: {
-      Extents extents(rank);
-      H5Sget_simple_extent_dims(space, extents.data(), nullptr);
-      slabs.push_back({Shape(rank, 0), Shape(extents.begin(), extents.end()), {}});
-      break;
-    }
-    case H5S_SEL_HYPERSLABS: {
-      Slab slab;
-      if (regular_slab(space, rank, slab)) {
-        slabs.push_back(std::move(slab));
-      } else {
-        TAILRACE_TRY(slabs_of_blocks(space, rank, slabs));
+    case H5S_SEL_ALL: selection.slab = std::move(around); break;
+    case H5S_SEL_HYPERSLABS:
+      selection.slab = regular_slab(space, around);
+      if (!selection.slab) {
+        TAILRACE_TAKE(selection.runs, runs_of_blocks(space, shape, around.start));
       }
       break;
+    case H5S_SEL_POINTS: {
+      TAILRACE_TAKE(selection.runs, runs_of_points(space, shape, around.start));
+      break;
     }
-    case H5S_SEL_POINTS: TAILRACE_TRY(runs_of_points(space, shape, selection.runs)); break;
     default: return bad_selection("is of an unknown kind");
   }
-  TAILRACE_TRY(check_slabs(slabs, shape));
   return selection;
 }
 

@@ -1,10 +1,10 @@
-// Conversion of a program's dataspace selections to slabs.
+// Conversion of a program's dataspace selections.
 //
 // HDF5 iterates over a selection in array order, however it was composed; points keep the order in
 // which they were listed. The n-th element in the file corresponds to the n-th in memory. So a
-// selection is converted to consecutive slabs with the same order of elements. Points become runs
-// of elements, 12 bytes for each point that does not continue the previous one. Callers hold an
-// Hdf5Scope.
+// selection is converted to the same order of elements. Regular hyperslabs become one slab. Unions
+// of hyperslabs, irregular ones and points become runs of elements: 12 bytes for each row or point
+// that does not continue the previous one. Callers hold an Hdf5Scope.
 
 #pragma once
 
@@ -20,20 +20,18 @@
 
 namespace tailrace::hdf5_programs {
 
-/// Selection in the file, in element order: either slabs or runs.
+/// Selection in the file, in element order: either a slab or runs; neither if it is empty.
 struct FileSelection {
-  std::vector<Slab> slabs;
-  /// Row-major numbers within the dataset's extents; elements may repeat.
+  std::optional<Slab> slab;
+  /// Row-major numbers within the dataset's extents; elements of points may repeat.
   ElementRuns runs;
 
   std::uint64_t n_elements() const;
 };
 
 /// Convert a selection in the file.
-/// @returns neither slabs nor runs if nothing is selected.
 /// @error invalid_argument  wrong rank, or not a selection.
 /// @error bad_coverage  the selection leaves the dataset.
-/// @error bad_coverage  it leaves the dataset.
 Result<FileSelection> selection_of(hid_t space, const Shape& shape);
 
 /// Index of the first selected element in memory, if the elements are contiguous and in order;

@@ -522,8 +522,7 @@ herr_t read_datasets(const char* function, std::span<const TransferPart> parts,
     return read_as_opened(parts.front(), values[0]);
   }
   if (parts.size() > 1 || !is_of_rank_0(parts.front())) {
-    Session& session = *parts.front().target.session;
-    const Status prepared = prepare_to_read(session, parts.front().call.transfer_list);
+    const Status prepared = prepare_to_read(parts);
     if (!prepared.ok()) return fail(function, prepared);
   }
   for (std::size_t i = 0; i < parts.size(); ++i) {

@@ -54,9 +54,9 @@ void report(const Session& session, std::uint64_t root_bytes) {
     line += "; " + std::to_string(done.n_raw_chunks) + " of " + std::to_string(done.n_chunks) +
             " chunks stored as they are";
   }
-  if (session.n_points > 0) {
-    line += "; rank 0's point selections " + std::to_string(session.n_points) + " points in " +
-            std::to_string(session.n_point_runs) + " runs";
+  if (session.n_in_runs > 0) {
+    line += "; rank 0's points and irregular hyperslabs " + std::to_string(session.n_in_runs) +
+            " elements in " + std::to_string(session.n_runs) + " runs";
   }
   std::string reasons;
   for (const auto& [why, paths] : session.by_root) {

@@ -45,6 +45,8 @@ struct Session {
   /// The program's creation list, and the element type, of each dataset number.
   std::map<std::size_t, std::shared_ptr<const Hdf5Id>> creation_lists;
   std::map<std::size_t, Hdf5Id> types;
+  /// True for each dataset number that the program has chunked, once a collective transfer asked.
+  std::map<std::size_t, bool> chunked;
   /// Cached creation lists, because a list costs HDF5 as much as a small dataset; null until first
   /// used. They are the default list, the list of default datasets that rank 0 writes, and the list
   /// of those that are allocated on creation.
@@ -65,9 +67,9 @@ struct Session {
   bool closed = false;
   std::vector<int> ranks;  ///< The session's ranks in MPI_COMM_WORLD.
   std::map<std::string, std::vector<std::string>> by_root;  ///< Reason -> paths; for the report.
-  std::uint64_t root_bytes = 0;    ///< Bytes that this rank sends to rank 0.
-  std::uint64_t n_points = 0;      ///< Points in this rank's point selections.
-  std::uint64_t n_point_runs = 0;  ///< Number of runs that these points form.
+  std::uint64_t root_bytes = 0;  ///< Bytes that this rank sends to rank 0.
+  std::uint64_t n_in_runs = 0;   ///< Elements in this rank's points and irregular hyperslabs.
+  std::uint64_t n_runs = 0;      ///< Number of runs that these elements form.
   std::map<std::string, std::vector<std::string>> remarks;  ///< Remark -> paths; for the report.
   /// Datasets that list_objects() has read, by address; their roles are decided, or never will be.
   std::map<std::uint64_t, StatedObject> listed;
@@ -189,8 +191,8 @@ struct TransferPart {
 /// Stage the values of each part. Collective exactly if the transfer list is: then all ranks agree
 /// once, whatever the number of parts.
 Status write_elements_of(std::span<const TransferPart> parts, const void* const* values);
-/// Begin a read. Collective exactly if the transfer list is.
-Status prepare_to_read(Session& session, hid_t transfer_list);
+/// Begin a read of the parts. Collective exactly if the transfer list is.
+Status prepare_to_read(std::span<const TransferPart> parts);
 /// Read the file's elements, overlaid with this rank's staged ones. Not collective.
 Status read_elements_of(const TransferPart& part, void* values);
 

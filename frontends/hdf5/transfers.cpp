@@ -1,6 +1,6 @@
 // H5Dwrite and H5Dread of a session's datasets: selections, conversion, staging.
 //
-//  write   memory -> gathered -> converted to the file's type -> staged, slab by slab
+//  write   memory -> gathered -> converted to the file's type -> staged
 //  read    last flush, overlaid with own staged values -> converted -> scattered into memory
 
 #include <algorithm>
@@ -107,8 +107,8 @@ Result<Transfer> understand(const Target& target, hid_t dataset, const TransferC
   TAILRACE_TAKE(transfer.selection, selection_of(call.file_space, *facts.shape));
   transfer.n = transfer.selection.n_elements();
   const ElementRuns& runs = transfer.selection.runs;
-  target.session->n_points += runs.empty() ? 0 : transfer.n;
-  target.session->n_point_runs += runs.size();
+  target.session->n_in_runs += runs.empty() ? 0 : transfer.n;
+  target.session->n_runs += runs.size();
   TAILRACE_TRY(select_memory(call, transfer));
   if (transfer.n > 0 && !facts.by_value && facts.addresses) {
     return Status(Code::unsupported,
@@ -158,31 +158,18 @@ herr_t give_all(const void** bytes, std::size_t* n_bytes, void* data) {
 /// Read the file's elements, in the order of the selection. Not collective.
 Status get_elements(const Target& target, const Transfer& transfer, std::byte* to) {
   DatasetArray& array = *target.session->array;
-  const ElementRuns& runs = transfer.selection.runs;
-  if (!runs.empty()) {
-    return array.get_runs(target.dataset, runs, {to, transfer.n * transfer.file_bytes});
-  }
-  for (const Slab& slab : transfer.selection.slabs) {
-    const std::size_t n_bytes = slab.n_elements() * transfer.file_bytes;
-    TAILRACE_TRY(array.get(target.dataset, slab, {to, n_bytes}));
-    to += n_bytes;
-  }
-  return Status();
+  const auto& [slab, runs] = transfer.selection;
+  const std::span<std::byte> values(to, transfer.n * transfer.file_bytes);
+  return slab ? array.get(target.dataset, *slab, values)
+              : array.get_runs(target.dataset, runs, values);
 }
 
 /// Stage dense elements in the order of the selection. Not collective.
 Status put_elements(DatasetArray& array, std::size_t dataset, const FileSelection& selection,
                     std::size_t element_bytes, const std::byte* from) {
-  const ElementRuns& runs = selection.runs;
-  if (!runs.empty()) {
-    return array.put_runs(dataset, runs, {from, runs.n_elements() * element_bytes});
-  }
-  for (const Slab& slab : selection.slabs) {
-    const std::size_t n_bytes = slab.n_elements() * element_bytes;
-    TAILRACE_TRY(array.put(dataset, slab, {from, n_bytes}));
-    from += n_bytes;
-  }
-  return Status();
+  const std::span<const std::byte> values(from, selection.n_elements() * element_bytes);
+  return selection.slab ? array.put(dataset, *selection.slab, values)
+                        : array.put_runs(dataset, selection.runs, values);
 }
 
 /// Return the elements in memory as one run, gathered into `room` if necessary.
@@ -404,6 +391,35 @@ Result<OneChunk> one_chunk(const Target& target, hid_t dataset, const hsize_t* o
   return one;
 }
 
+/// Let H5Pget_mpio_actual_io_mode report a collective transfer, by the properties that HDF5 itself
+/// would set in the program's list. The mode follows the layout that the program has chosen.
+Status set_collective_mode(const TransferPart& part) {
+  Session& session = *part.target.session;
+  const auto [chunked, is_new] = session.chunked.try_emplace(part.target.dataset, false);
+  if (is_new) {
+    const auto requested = session.creation_lists.find(part.target.dataset);
+    const Hdf5Id list(requested != session.creation_lists.end()
+                          ? H5Pcopy(requested->second->get())
+                          : H5Dget_create_plist(part.dataset));
+    chunked->second = list.valid() && H5Pget_layout(list.get()) == H5D_CHUNKED;
+  }
+  auto mode = chunked->second ? H5D_MPIO_CHUNK_COLLECTIVE : H5D_MPIO_CONTIGUOUS_COLLECTIVE;
+  auto chunk_mode = chunked->second ? H5D_MPIO_LINK_CHUNK : H5D_MPIO_NO_CHUNK_OPTIMIZATION;
+  const auto set = [&](const char* name, void* value) {
+    if (H5Pexist(part.call.transfer_list, name) > 0) {
+      H5Pset(part.call.transfer_list, name, value);
+    }
+  };
+  set("actual_io_mode", &mode);
+  set("actual_chunk_opt_mode", &chunk_mode);
+  return Status();
+}
+
+/// Call set_collective_mode(), unless memory is missing: the ranks are about to meet.
+void note_collective(const TransferPart& part) {
+  static_cast<void>(local_part([&] { return set_collective_mode(part); }));
+}
+
 }  // namespace
 
 Hdf5Id list_without_mpi(hid_t transfer_list) {
@@ -477,7 +493,10 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
   {
     const Hdf5Scope scope;  // Released before ranks meet: threads may need HDF5.
     collective = is_collective(parts.front().call.transfer_list);
-    if (collective) array.begin_collective_put();
+    if (collective) {
+      note_collective(parts.front());
+      array.begin_collective_put();
+    }
     for (std::size_t i = 0; i < parts.size() && staged.ok(); ++i) {
       const TransferPart& part = parts[i];
       staged = local_part([&] {
@@ -498,13 +517,13 @@ Status write_elements_of(std::span<const TransferPart> parts, const void* const*
   return ended.ok() ? staged : ended;  // The failure common to all ranks.
 }
 
-Status prepare_to_read(Session& session, hid_t transfer_list) {
-  bool collective = false;
+Status prepare_to_read(std::span<const TransferPart> parts) {
   {
     const Hdf5Scope scope;
-    collective = is_collective(transfer_list);
+    if (!is_collective(parts.front().call.transfer_list)) return Status();
+    note_collective(parts.front());
   }
-  return collective ? session.array->sync_to_read() : Status();
+  return parts.front().target.session->array->sync_to_read();
 }
 
 Status read_elements_of(const TransferPart& part, void* values) {

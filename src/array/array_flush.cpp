@@ -680,8 +680,11 @@ Status ArrayFile::create_at_root(std::size_t v) {
   TAILRACE_TRY(layout_->create_variable(v, storage));
   if (variable.storage != ArrayStorage::chunked) return Status();
   Hdf5File& file = output_.file();
-  const Notes notes = notes_of_file_.choose(file, options_.file.notes, was_there_);
-  TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
+  Notes notes = options_.file.notes;
+  if (variable.resolved.codec->lossy()) {
+    notes = notes_of_file_.choose(file, notes, was_there_);
+    TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
+  }
   const std::vector<NamedAttribute> attributes =
       provenance(variable.definition, variable.resolved, variable.max_error, notes);
   variable.records_max_error =

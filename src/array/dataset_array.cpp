@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <utility>
 
 #include "core/byte_stream.hpp"
@@ -321,7 +322,9 @@ Status DatasetArray::get_runs(std::size_t v, const ElementRuns& runs, std::span<
   const ArrayVariable& variable = variables_[v];
   const std::size_t element = variable.log.element_bytes();
   const Box whole = whole_box(states_[v].shape);
-  if (variable.storage != ArrayStorage::chunked) {
+  // ChunkPieces count elements in 32 bits.
+  const bool countable = values.size() / element <= std::numeric_limits<std::uint32_t>::max();
+  if (variable.storage != ArrayStorage::chunked || !countable) {
     std::byte* to = values.data();
     Status read;
     for (std::size_t r = 0; r < runs.size(); ++r) {

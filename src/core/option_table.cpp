@@ -487,8 +487,8 @@ constexpr std::array<File, 22> kFileTable = {{
      word_text<&FileOptions::compatibility, kCompatibilityWords>},
     {"attributes", "off, one, all",
      "Attributes that record the encoding. off: none; one (default): those of lossy datasets, and "
-     "one of the file for all others; all: those of every dataset, with versions. In a file of "
-     "another program, one acts like all.",
+     "with these one of the file for all others; all: those of every dataset, with versions. A "
+     "file without losses has none under one.",
      alike, kByCodecs, assign_word<&FileOptions::notes, kNotesWords>,
      word_text<&FileOptions::notes, kNotesWords>},
     {"trace-file", "FILE",

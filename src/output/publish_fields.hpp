@@ -77,15 +77,17 @@ std::vector<NamedAttribute> provenance(const FieldDefinition& definition,
                                        Notes notes);
 
 /// Choice of the attributes of new datasets, from the option attributes= (`requested`). Under `one`
-/// a new file gets one attribute that describes all its datasets. A file that was opened without
-/// this attribute has datasets that it would misdescribe: there new datasets get `all`. Rank 0
-/// only.
+/// a new file with lossy datasets gets one attribute that describes all others. A file that was
+/// opened without this attribute may have datasets that it would misdescribe: it never gets it, and
+/// its new lossy datasets get `all`. Rank 0 only.
 class NotesOfFile {
  public:
-  /// Choose before the first datasets of `file` are made, and again for later ones.
+  /// Choose for lossy datasets, before the first ones of `file` are made, and again for later ones.
+  /// Other datasets get what is requested.
   /// @param opened  the file existed before.
   Notes choose(Hdf5File& file, Notes requested, bool opened);
-  /// Set the attribute of the file, unless it has one. @error internal
+  /// Set the attribute of the file, unless it has one. For files with lossy datasets.
+  /// @error internal
   Status write_file_note(Hdf5File& file, Notes chosen) const;
 
  private:

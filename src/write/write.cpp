@@ -520,7 +520,7 @@ Status Writer::reserve_front(std::span<FieldState* const> active) {
     }
     TAILRACE_TRY(publish_datasets(file, updates, by_plan));
     TAILRACE_TRY(publish_attributes(file, record_.attributes));
-    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
+    if (any_lossy(active)) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
     return after_datasets_ ? after_datasets_(file) : Status();
   };
   Status reserved;
@@ -651,10 +651,27 @@ Status Writer::publish(Step& step, std::span<FieldState* const> active, const St
   return Status();
 }
 
+namespace {
+
+/// True if the field's values are encoded with losses here.
+bool is_lossy(const FieldState& field) {
+  const bool stored = field.definition.as_stored != nullptr || field.definition.in_header;
+  return !stored && field.resolved.codec->lossy();
+}
+
+}  // namespace
+
+/// True if the attribute of the file about its other datasets is due.
+bool Writer::any_lossy(std::span<FieldState* const> active) const {
+  return !options_.bare_exact &&
+         std::ranges::any_of(active, [](const FieldState* field) { return is_lossy(*field); });
+}
+
+/// @param notes  attributes of lossy datasets.
 Writer::Updates Writer::updates_of(std::span<FieldState* const> active, Notes notes) const {
   Updates updates;
   for (const FieldState* field : active) {
-    updates.of_datasets.push_back(update_of(*field, notes));
+    updates.of_datasets.push_back(update_of(*field, is_lossy(*field) ? notes : options_.notes));
     const bool has_chunks = !updates.of_datasets.back().dataset.chunk_shape.empty();
     updates.n_before.push_back(has_chunks ? field->n_entries * field->grid().n_chunks() : 0);
     updates.begun.push_back(field->begun_chunks);
@@ -688,13 +705,14 @@ Status Writer::publish_at_root(const Step& step, std::span<FieldState* const> ac
       UpdatesAndChunks{updates_of(active, notes), std::move(chunks)});
   const bool at_once = options_.mode == StepMode::sync;
   // Capture everything that it needs: the next step may be recorded meanwhile.
-  const auto publish = [this, at_once, all, notes, attributes = step.attributes,
-                        before = before_datasets_, after = after_datasets_](Hdf5File& file) {
+  const auto publish = [this, at_once, all, notes, lossy = any_lossy(active),
+                        attributes = step.attributes, before = before_datasets_,
+                        after = after_datasets_](Hdf5File& file) {
     const double publish_start_s = clock_.now_s();
     if (before) TAILRACE_TRY(before(file));
     TAILRACE_TRY(publish_datasets(file, all->updates, all->chunks.take_sorted()));
     TAILRACE_TRY(publish_attributes(file, attributes));
-    if (!options_.bare_exact) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
+    if (lossy) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
     if (after) TAILRACE_TRY(after(file));
     trace_root(TraceEvent::Kind::index, at_once ? 0 : kCommitLaneNumber, publish_start_s,
                clock_.now_s());

@@ -206,6 +206,7 @@ class Writer final {
     std::vector<std::vector<StoredChunk>> begun;  ///< Chunks that the update replaces.
   };
   Updates updates_of(std::span<FieldState* const> active, Notes notes) const;
+  bool any_lossy(std::span<FieldState* const> active) const;
   static Status publish_datasets(Hdf5File& file, Updates& updates,
                                  const std::vector<std::vector<WrittenChunk>>& by_plan);
   Status publish_at_root(const Step& step, std::span<FieldState* const> active,

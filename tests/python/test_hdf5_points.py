@@ -17,7 +17,8 @@ def test_points_are_taken_as_runs(tmp_path, ranks, front):
     patterns(NAMES, tmp_path / "plain", ranks, ours=False, front=front, program="write_points")
     said = patterns(NAMES, tmp_path / "ours", ranks, front=front, program="write_points")
     counts = {name: tuple(map(int, numbers)) for name, *numbers in
-              re.findall(r"ours/(\w+)\.h5: .*point selections (\d+) points in (\d+) runs", said)}
+              re.findall(r"ours/(\w+)\.h5: .*irregular hyperslabs (\d+) elements in (\d+) runs",
+                         said)}
     mine = N_CELLS // ranks
     assert counts == {
         "runs": (mine, 1),

@@ -13,6 +13,9 @@
 #include "engine_support.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "hdf5/dataset_schema.hpp"
+#include "hdf5/hdf5_compat.hpp"
+#include "hdf5/hdf5_handle.hpp"
 #include "output/output.hpp"
 #include "policy/door_rules.hpp"
 #include "thread_comm.hpp"
@@ -32,6 +35,21 @@ std::string case_name(const ::testing::TestParamInfo<Case>& info) {
 }
 
 class EngineWrite : public ::testing::TestWithParam<Case> {};
+
+/// Counts the attributes of an object.
+int n_attributes(const std::string& path, const char* object) {
+  const Hdf5Scope scope;
+  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  const Hdf5Id opened(H5Oopen(file.get(), object, H5P_DEFAULT));
+  ObjectFacts facts;
+  return get_object_facts(opened.get(), facts) ? static_cast<int>(facts.n_attributes) : -1;
+}
+
+bool has_file_attribute(const std::string& path) {
+  const Hdf5Scope scope;
+  const Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+  return H5Aexists(file.get(), kFileNoteAttribute) > 0;
+}
 
 /// Writes one field in a random decomposition and compares every value.
 void write_and_compare(const Case& test, const Shape& shape, DType dtype, const std::string& chunk,
@@ -73,6 +91,8 @@ void write_and_compare(const Case& test, const Shape& shape, DType dtype, const 
   });
   EXPECT_EQ(read_field(path, "/group/field"), values_of(shape, whole_box(shape), dtype));
   EXPECT_FALSE(std::filesystem::exists(path + kPartialSuffix));
+  EXPECT_EQ(n_attributes(path, "/"), 0) << "nothing is lossy, and HDF5 has the filters";
+  EXPECT_EQ(n_attributes(path, "/group/field"), 0);
 }
 
 TEST_P(EngineWrite, RandomBoxesThatCrossChunkBorders) {
@@ -386,6 +406,47 @@ TEST(EngineSteps, FieldOverTimeGrowsByOneEntryAStep) {
 
 /// A field that its codec cannot encode is refused when it is defined. The refusal does not fail
 /// the step and does not occupy the name.
+TEST(EngineSteps, OnlyAFileWithLossesHasItsAttribute) {
+  const TestFolder folder;
+  const std::string path = folder / "out.h5";
+  const Shape shape = {64, 128};
+  const std::vector<std::byte> values = values_of(shape, whole_box(shape), DType::f32);
+  const auto write = [&](Writer& writer, const std::string& name, const std::string& options) {
+    FieldDefinition field{name, DType::f32, shape, {}, false};
+    ASSERT_TRUE(apply_field_options(options, field.options).ok());
+    const auto index = writer.define_field(field);
+    ASSERT_TRUE(index.ok()) << index.status().message();
+    ASSERT_TRUE(writer.put(*index, whole_box(shape), values.data()).ok());
+    ASSERT_TRUE(writer.end_step().ok());
+  };
+  FileOptions options;
+  options.sync = false;
+  const auto job = [&](bool opens, const std::vector<std::pair<std::string, std::string>>& fields) {
+    run_ranks(1, [&](std::unique_ptr<Comm> comm) {
+      auto writer = opens ? Writer::open(std::move(comm), path, options)
+                          : Writer::create(std::move(comm), path, options);
+      ASSERT_TRUE(writer.ok()) << writer.status().message();
+      for (const auto& [name, text] : fields) write(**writer, name, text);
+      EXPECT_TRUE((*writer)->close().ok());
+    });
+  };
+  const std::string lossy = "codec=portable,bound=abs=10";
+  job(false, {{"/exact", "codec=deflate"}, {"/lossy", lossy}});
+  EXPECT_TRUE(has_file_attribute(path)) << "the first step was this Writer's own, too";
+  EXPECT_EQ(n_attributes(path, "/exact"), 0);
+  EXPECT_GT(n_attributes(path, "/lossy"), 0);
+
+  options.replace = true;
+  job(false, {{"/exact", "codec=deflate"}});
+  job(true, {{"/more", "codec=deflate"}});
+  EXPECT_EQ(n_attributes(path, "/"), 0);
+  EXPECT_EQ(n_attributes(path, "/more"), 0);
+  job(true, {{"/lossy", lossy}, {"/again", "codec=deflate"}});
+  EXPECT_EQ(n_attributes(path, "/"), 0) << "the file's datasets may be another program's";
+  EXPECT_GT(n_attributes(path, "/lossy"), 0);
+  EXPECT_EQ(n_attributes(path, "/again"), 0);
+}
+
 TEST(EngineDefinitions, ACodecThatCannotServeAFieldIsRefusedBeforeTheStep) {
   const std::vector<std::string> refused = {"codec=trz,bound=abs=1,chunk=8x,guard=monotone=3",
                                             "codec=sperr,bound=abs=0.1"};

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "hdf5/opening.hpp"
+#include "hdf5/preload/unserved.hpp"
 #include "hdf5/serving_library.hpp"
 
 namespace tailrace::hdf5_programs {
@@ -96,6 +97,15 @@ std::string version_text(unsigned major, unsigned minor, unsigned release) {
   return std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
 }
 
+std::atomic<std::uint64_t> n_openings = 0;
+std::atomic<bool> opened_by_mpi = false;
+
+/// Report at the end of a process that nothing was served. No call of MPI or HDF5 need reach this
+/// library: MPI_Finalize of Fortran does not, nor does an HDF5 that is linked statically.
+__attribute__((destructor)) void report_at_exit() {
+  if (!opened_by_mpi) report_nothing(n_openings);
+}
+
 /// One HDF5 of the process; never destroyed.
 class Hdf5 {
  public:
@@ -116,7 +126,10 @@ class Hdf5 {
   /// that MPI runs. If it cannot, all ranks that open the file agree, over the list's communicator.
   /// @returns false if the call must fail, on all ranks
   bool begin_serving(hid_t access_list) {
-    if (serving() != nullptr || library_ == nullptr || !mpi_runs()) return true;
+    ++n_openings;
+    if (library_ == nullptr || !mpi_runs()) return true;
+    if (!opened_by_mpi && uses_mpi(access_list)) opened_by_mpi = true;
+    if (serving() != nullptr) return true;
     Vote vote;
     if (wanted_off()) {
       // Read each time: a program may set it for some files, and each opening checks it again.
@@ -185,21 +198,8 @@ class Hdf5 {
   /// only functions of that HDF5 that are the same in all versions. Obtaining the communicator is
   /// collective, so all ranks do so.
   bool leave_to_hdf5(hid_t access_list, Vote& vote) const {
-    const auto driver_of = function<hid_t (*)(hid_t)>("H5Pget_driver");
     const auto mpi_of = function<herr_t (*)(hid_t, MPI_Comm*, MPI_Info*)>("H5Pget_fapl_mpio");
-    const auto mpi_driver = function<hid_t (*)()>("H5FD_mpio_init");
-    // Variable of HDF5 2; a program that uses such a variable has its own copy of it.
-    const auto* mpi_driver_there = static_cast<const hid_t*>(dlsym(RTLD_DEFAULT, "H5FD_MPIO_id_g"));
-    if (mpi_driver_there == nullptr) {
-      mpi_driver_there = function<const hid_t*>("H5FD_MPIO_id_g");
-    }
-    if (access_list == H5P_DEFAULT || driver_of == nullptr || mpi_of == nullptr) return true;
-    if (mpi_driver == nullptr && mpi_driver_there == nullptr) return true;
-    const hid_t wanted = mpi_driver != nullptr ? mpi_driver() : *mpi_driver_there;
-    // HDF5 1.8 has 32-bit ids.
-    if (static_cast<std::int32_t>(driver_of(access_list)) != static_cast<std::int32_t>(wanted)) {
-      return true;
-    }
+    if (mpi_of == nullptr || !uses_mpi(access_list)) return true;
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Info info = MPI_INFO_NULL;
     if (mpi_of(access_list, &comm, &info) < 0 || comm == MPI_COMM_NULL) return true;
@@ -210,6 +210,22 @@ class Hdf5 {
     // Printed, because this library has no HDF5 whose error stack could hold the error.
     std::fprintf(stderr, "tailrace: cannot open a file: %s\n", vote.why);
     return false;
+  }
+
+  /// True if a file access list has HDF5's driver of MPI-IO.
+  bool uses_mpi(hid_t access_list) const {
+    const auto driver_of = function<hid_t (*)(hid_t)>("H5Pget_driver");
+    const auto mpi_driver = function<hid_t (*)()>("H5FD_mpio_init");
+    // Variable of HDF5 2; a program that uses such a variable has its own copy of it.
+    const auto* mpi_driver_there = static_cast<const hid_t*>(dlsym(RTLD_DEFAULT, "H5FD_MPIO_id_g"));
+    if (mpi_driver_there == nullptr) {
+      mpi_driver_there = function<const hid_t*>("H5FD_MPIO_id_g");
+    }
+    if (access_list == H5P_DEFAULT || driver_of == nullptr) return false;
+    if (mpi_driver == nullptr && mpi_driver_there == nullptr) return false;
+    const hid_t wanted = mpi_driver != nullptr ? mpi_driver() : *mpi_driver_there;
+    // HDF5 1.8 has 32-bit ids.
+    return static_cast<std::int32_t>(driver_of(access_list)) == static_cast<std::int32_t>(wanted);
   }
 
   Library library_;
@@ -394,4 +410,7 @@ struct Preloaded<Returned(Given...), index> {
 TAILRACE_HDF5_CALLS(TAILRACE_HDF5_BIND)
 
 /// Unprefixed symbol by which a caller can test whether this library is loaded.
-extern "C" __attribute__((visibility("default"), used)) int tailrace_hdf5_loaded(void) { return 1; }
+/// @returns 2 once a call has opened a file by MPI-IO, else 1
+extern "C" __attribute__((visibility("default"), used)) int tailrace_hdf5_loaded(void) {
+  return tailrace::hdf5_programs::opened_by_mpi ? 2 : 1;
+}
