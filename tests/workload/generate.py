@@ -38,11 +38,12 @@ _SETTINGS = {
 class Generator:
     """Makes one program."""
 
-    def __init__(self, seed, door, traits):
+    def __init__(self, seed, door, traits, lengths, elements_max):
         self.rng = random.Random(seed)
         self.traits = traits
         self.program = Program(door, [], self.rng.choice(traits.ranks), seed)
         self.model = Model(self.program.ranks, traits)
+        self.lengths, self.elements_max = lengths, elements_max
         self.n_names = 0
         self.sync_all = False
 
@@ -179,7 +180,7 @@ class Generator:
         over_time = self.chance(0.5)
         names, elements = [], 1
         for _ in range(self.rng.choice([0, 1, 1, 2, 2, 3])):
-            lengths = [length for length in _LENGTHS if length * elements <= _ELEMENTS_MAX // 3]
+            lengths = [n for n in self.lengths if n * elements <= self.elements_max // 3]
             names.append(self.name("d"))
             self.add({"op": "dim", "name": names[-1], "size": self.rng.choice(lengths)})
             elements *= self.model.now.dims[names[-1]][0]
@@ -280,12 +281,12 @@ class Generator:
         names, elements = [], 1
         for _ in range(n_dims):
             known = [name for name, (length, unlimited) in self.model.now.dims.items()
-                     if name not in names and max(length, 8) * elements <= _ELEMENTS_MAX
+                     if name not in names and max(length, 8) * elements <= self.elements_max
                      and not (unlimited and self.traits.records and names)]
             if known and self.chance(0.5):
                 name = self.rng.choice(known)
             else:
-                lengths = [n for n in _LENGTHS if n * elements <= _ELEMENTS_MAX]
+                lengths = [n for n in self.lengths if n * elements <= self.elements_max]
                 if not lengths:
                     break
                 name = self.name("d")
@@ -316,7 +317,7 @@ class Generator:
     def storage(self, op, dims):
         """Chunks, codec, bound and options of a new variable."""
         if dims and self.chance(0.6):
-            op["chunks"] = [self.rng.choice([n for n in _LENGTHS if unlimited or n <= length])
+            op["chunks"] = [self.rng.choice([n for n in self.lengths if unlimited or n <= length])
                             for length, unlimited in dims]
         if self.traits.lossy_codecs and self.chance(0.6):
             self.lossy(op, len(dims))
@@ -385,7 +386,7 @@ class Generator:
             length, unlimited = self.model.now.dims[name]
             grows = may_grow and unlimited and self.chance(0.6 if length else 0.95)
             room = length + self.rng.choice([1, 2, 3, 5, 9]) if grows else length
-            if elements * room > _ELEMENTS_MAX:
+            if elements * room > self.elements_max:
                 room = length
             part = self.part(room, whole, room == length)
             key.append(part)
@@ -411,12 +412,12 @@ class Generator:
         return ["s", start, count, step]
 
 
-def generate(seed, door, traits):
-    """The program for a seed.
+def generate(seed, door, traits, lengths=_LENGTHS, elements_max=_ELEMENTS_MAX):
+    """The program for a seed. lengths: those of dimensions; 1 must be one of them.
 
     >>> from workload.doors import DOORS
     >>> one = generate("1", "array", DOORS["array"].TRAITS)
     >>> one == generate("1", "array", DOORS["array"].TRAITS)
     True
     """
-    return Generator(seed, door, traits).make()
+    return Generator(seed, door, traits, lengths, elements_max).make()

@@ -116,7 +116,7 @@ class Hdf5File(Door):
                 self.defined[known["name"]] = (known["dims"], known["dtype"], self.fill_of(known))
         ours = [{**var, "chunks": None, "options": None} for var in op["ops"] if var["op"] == "var"
                 and (var.get("codec") not in (None, "gzip", "none") or var.get("bound"))]
-        words = tailrace_options(ours)
+        words = [*op.get("defaults", ()), *tailrace_options(ours)]
         if words:
             os.environ["TAILRACE_OPTIONS"] = "; ".join(words)
         else:
