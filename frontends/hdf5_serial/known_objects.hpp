@@ -41,7 +41,7 @@ class KnownObjects {
     bool gone = false;
   };
 
-  std::vector<Other> others_;  ///< In the order of their creation.
+  std::vector<Other> others_;  ///< Oldest first.
 };
 
 }  // namespace tailrace::hdf5_serial

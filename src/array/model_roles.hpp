@@ -1,4 +1,4 @@
-// Which variables of a netCDF-4 model a bound for all variables leaves exact.
+// Roles of the variables of a netCDF-4 model: a bound for all variables applies to values only.
 
 #pragma once
 
@@ -30,7 +30,7 @@ class ModelRoles {
  private:
   const NetcdfModel& model_;
   std::set<std::pair<std::size_t, std::string>> listed_;  ///< Group and name.
-  std::optional<std::vector<RoleVerdict>> verdicts_;      ///< Of all variables.
+  std::optional<std::vector<RoleVerdict>> verdicts_;      ///< One of each variable.
 };
 
 }  // namespace tailrace

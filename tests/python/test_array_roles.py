@@ -40,7 +40,7 @@ def test_a_bound_for_all_is_of_values(tmp_path, options, own, lossy):
 
 
 def test_attributes_of_later_calls_count(tmp_path):
-    """What a variable is, the file decides with the first values that it stores."""
+    """Roles are decided when the first values are stored."""
     path = tmp_path / "it.nc"
     values = np.cumsum(np.random.default_rng(7).normal(size=(96, 128)), 0).astype("f4")
     with tailrace.open(path, "w", options="codec=portable,bound=rel=1e-2") as file:

@@ -211,8 +211,8 @@ class Build:
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "workload.compare_builds", "--serve", self.folder / "work",
-                 inputs, json.dumps(self.renamed), str(self.core)], env=self.environment(), text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                 inputs, json.dumps(self.renamed), str(self.core)],
+                env=self.environment(), text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=open(self.folder / "log", "a"))  # noqa: SIM115 - the process has it.
         results = self.folder / "results"
         shutil.rmtree(results, ignore_errors=True)
