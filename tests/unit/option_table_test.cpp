@@ -33,7 +33,7 @@ TEST(OptionTable, ThePageIsWhatTheTableSays) {
       << "run this test with TAILRACE_WRITE_DOCS=1 and commit docs/options.md";
 }
 
-/// Every name occurs in the C header, which is the manual. Exceptions are "trace" and "why", which
+/// Every name that the interface serves occurs in the C header. Exceptions are "trace" and "why", which
 /// only programs that use the engine itself see.
 TEST(OptionTable, TheHeaderNamesEveryOption) {
   const std::string header =
@@ -46,7 +46,10 @@ TEST(OptionTable, TheHeaderNamesEveryOption) {
     if ((entry.doors & bit_of(Door::steps)) == 0) continue;
     EXPECT_TRUE(names(entry.name)) << entry.name;
   }
-  for (const auto& entry : field_option_table()) EXPECT_TRUE(names(entry.name)) << entry.name;
+  for (const auto& entry : field_option_table()) {
+    if (entry.name == "roles") continue;  // Programs in steps bound each field that they define.
+    EXPECT_TRUE(names(entry.name)) << entry.name;
+  }
 }
 
 TEST(OptionTable, NamesOccurOnce) {
