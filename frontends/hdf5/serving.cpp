@@ -127,7 +127,8 @@ void prepare(OpenCall& call, Vote& vote) {
 Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
   const Hdf5Scope scope;  // Also covers destructors after a failure.
   std::unique_ptr<Session> session = std::move(call.session);
-  TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm)));
+  // HDF5 has duplicated the program's communicator, and this duplicate is freed after the call.
+  TAILRACE_TAKE(std::unique_ptr<Comm> ranks, make_mpi_comm(&comm, sizeof(MPI_Comm), false));
   ArrayFileOptions options;
   options.file.door = Door::hdf5;
   // A failure on one rank must not keep it from the collective calls below.
@@ -150,15 +151,15 @@ Result<std::unique_ptr<Session>> open_file(OpenCall& call, MPI_Comm comm) {
     prepared =
         hdf5_failure(Code::invalid_argument, "the file access property list cannot be copied");
   }
-  TAILRACE_TRY(ranks->agree(prepared));
   options.file.replace = (call.flags & H5F_ACC_TRUNC) != 0;
   options.file.hdf5_access_list = without_mpi.get();
   options.file.hdf5_creation_list = call.creation_list;
   if (call.create) {
-    TAILRACE_TAKE(session->array, DatasetArray::create(std::move(ranks), call.path, options));
+    TAILRACE_TAKE(session->array,
+                  DatasetArray::create(std::move(ranks), call.path, options, prepared));
     return session;
   }
-  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), call.path, options));
+  TAILRACE_TAKE(session->array, DatasetArray::open(std::move(ranks), call.path, options, prepared));
   TAILRACE_TRY(enter_datasets(*session));
   return session;
 }
@@ -270,8 +271,7 @@ herr_t close_file(const char* function, Session& session, hid_t id) {
     const KeptErrors kept;
     left[1] = n_ids_together(session);
     left[3] = n_ids_of_program(session, H5F_OBJ_ALL);
-    met = session.array->meet_to_close();
-    session.array->comm().allreduce(std::span<std::uint64_t>(left), Reduction::max);
+    met = session.array->meet_to_close(left);
     const bool by_all = left[0] == 0;
     if (!by_all && left[2] == 0) return closed;  // All ranks can try again.
     session.left_by_some = !by_all;
@@ -314,8 +314,7 @@ herr_t unmount_file(hid_t location, const char* name) {
     {
       const KeptErrors kept;
       std::uint64_t n_left = n_ids_together(*inner);
-      const Status met = inner->array->meet_to_close();
-      inner->array->comm().allreduce(std::span<std::uint64_t>(&n_left, 1), Reduction::max);
+      const Status met = inner->array->meet_to_close({&n_left, 1});
       if (n_left == 0) done = end_together(*inner);
       if (!met.ok()) done = met;
     }

@@ -281,7 +281,8 @@ Status end_session(Session& session) {
   Comm& comm = session.array->comm();
   const bool speaks = comm.is_root();
   std::uint64_t root_bytes = session.root_bytes;
-  comm.allreduce(std::span<std::uint64_t>(&root_bytes, 1), Reduction::sum);
+  RankNumbers numbers;
+  numbers.add(Reduction::sum, root_bytes);
   {
     const Hdf5Scope scope;
     session.types.clear();
@@ -290,7 +291,7 @@ Status end_session(Session& session) {
     session.standard_list_of_root.reset();
     session.standard_list_placed.reset();
   }
-  const Status ended = session.array->close();
+  const Status ended = session.array->close(numbers);
   if (speaks) {  // The session ends even without memory for a report.
     (void)local_part([&] {
       report(session, root_bytes);

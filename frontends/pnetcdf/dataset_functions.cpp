@@ -101,23 +101,45 @@ bool asks_for_safe_mode() {
   return safe != nullptr && *safe != '0';
 }
 
-/// Agree on rank 0's flags. A rank with other flags continues with rank 0's, and returns
+/// Agreement on rank 0's flags. A rank with other flags continues with rank 0's, and returns
 /// `disagreement` at the end. In safe mode, which any rank's environment may request, all ranks
 /// return it. If one rank has no dataset number left, all return NC_ENFILE: a file is open on all
-/// ranks or on none.
-int agree_on_flags(MPI_Comm comm, int disagreement, int& flags, bool& safe_mode) {
-  int root_flags = flags;
-  MPI_Bcast(&root_flags, 1, MPI_INT, 0, comm);
-  const int status = root_flags == flags ? NC_NOERR : disagreement;
-  flags = root_flags;
-  const int full = open_files().size() >= NC_MAX_NFILES ? -1 : 0;
-  const int mine[3] = {status, asks_for_safe_mode() ? -1 : 0, full};
-  int least[3] = {0, 0, 0};
-  MPI_Allreduce(mine, least, 3, MPI_INT, MPI_MIN, comm);
-  if (least[2] != 0) return NC_ENFILE;
-  safe_mode = least[1] != 0;
-  return safe_mode ? least[0] : status;
-}
+/// ranks or on none. The numbers travel with another agreement of the ranks.
+class FlagsAgreement {
+ public:
+  FlagsAgreement(int mine, int disagreement)
+      : mine_(mine),
+        disagreement_(disagreement),
+        most_(static_cast<unsigned>(mine)),
+        most_complement_(~most_),
+        safe_mode_(asks_for_safe_mode() ? 1 : 0),
+        full_(open_files().size() >= NC_MAX_NFILES ? 1 : 0) {}
+  FlagsAgreement(const FlagsAgreement&) = delete;
+  FlagsAgreement& operator=(const FlagsAgreement&) = delete;
+
+  RankNumbers numbers() {
+    RankNumbers numbers;
+    numbers.add(Reduction::max, most_, most_complement_, safe_mode_, full_);
+    return numbers;
+  }
+  /// Before the agreement: this rank's own; afterwards of any rank.
+  bool full() const { return full_ != 0; }
+  bool safe_mode() const { return safe_mode_ != 0; }
+  /// Result of the agreement. @param flags  rank 0's.
+  int status(int flags) const {
+    if (full()) return NC_ENFILE;
+    const bool differ = safe_mode() ? most_ != ~most_complement_ : flags != mine_;
+    return differ ? disagreement_ : NC_NOERR;
+  }
+
+ private:
+  int mine_;
+  int disagreement_;
+  std::uint64_t most_;
+  std::uint64_t most_complement_;
+  std::uint64_t safe_mode_;
+  std::uint64_t full_;
+};
 
 /// Formats that this program requested, by path. If the program reopens its file, it finds the
 /// requested format; other programs find netCDF-4, which is the actual format.
@@ -144,13 +166,13 @@ int requested_format(const std::string& path) {
   return found == formats.by_path.end() ? NC_FORMAT_NETCDF4 : found->second;
 }
 
-std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info, bool safe_mode) {
+std::unique_ptr<OpenFile> new_file(const char* path, int mode, MPI_Info info) {
   static std::atomic<std::uint64_t> turn = 0;
   auto file = std::make_unique<OpenFile>();
   file->turn = turn++;
   file->path = path;
+  file->create_mode = mode;
   const char* relaxed = environment_variable("PNETCDF_RELAX_COORD_BOUND");
-  file->safe_mode = safe_mode;
   file->strict_bounds = relaxed != nullptr && *relaxed == '0';
   if (info != MPI_INFO_NULL) MPI_Info_dup(info, &file->info);
   return file;
@@ -158,11 +180,19 @@ std::unique_ptr<OpenFile> new_file(const char* path, MPI_Info info, bool safe_mo
 
 void close_what_is_left_open();
 
-/// Finish create or open from its result; alike on all ranks.
-int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disagreement,
-                std::unique_ptr<OpenFile> file, int* ncid) {
-  if (!made.ok()) return report_failure(made.status(), comm);
+/// Finish create or open from its result; alike on all ranks. A failure waits for all ranks, so
+/// that rank 0 prints it before another rank returns, because programs abort then.
+int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm,
+                const FlagsAgreement& agreement, std::unique_ptr<OpenFile> file, int* ncid) {
+  const int disagreement = agreement.status(file->create_mode);
+  if (!made.ok()) {
+    const bool full = disagreement == NC_ENFILE;
+    const int code = full ? NC_ENFILE : report_failure(made.status(), comm);
+    MPI_Barrier(comm);
+    return code;
+  }
   file->array = std::move(*made);
+  file->safe_mode = agreement.safe_mode();
   if (const std::string remark = file->array->remark(); !remark.empty()) {
     report::print_remark({remark});
   }
@@ -174,20 +204,24 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm, int disa
 }
 
 /// Read the options of a new or opened dataset, and register Tailrace's filters, so that their
-/// plug-ins are not needed. Collective.
-Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes) {
-  // Only a rank itself can check whether a codec's plug-in exists on its node.
+/// plug-ins are not needed. Also take rank 0's flags. Collective: one broadcast. @returns this
+/// rank's failure, because only a rank itself can check whether a codec's plug-in exists on its
+/// node.
+Status prepare_options(Comm& comm, ArrayFileOptions& options, bool writes, int& flags,
+                       const FlagsAgreement& agreement) {
   options.file.door = Door::pnetcdf;
-  return comm.agree(local_part([&] {
+  const Status prepared = local_part([&] {
     // Attributes of thousands of small variables cost more than the variables.
     options.file.notes = Notes::one;
-    TAILRACE_TRY(read_array_options(comm, options, writes));
+    TAILRACE_TRY(read_array_options(comm, options, writes, &flags));
     return hdf5::register_own_filters();
-  }));
+  });
+  if (agreement.full()) return Status(Code::invalid_argument, "too many files are open");
+  return prepared;
 }
 
-/// Extract option layout=front, which applies to the closed file, when its chunks are known.
-/// Collective.
+/// Extract option layout=front, which applies to the closed file, when its chunks are known. Not
+/// collective: all ranks have made a Comm of `comm` before.
 Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOptions& options) {
   if (options.file.field_defaults.layout != kFrontLayout) return std::optional<OpenFile::Front>();
   options.file.field_defaults.layout = "claimed";
@@ -197,64 +231,52 @@ Result<std::optional<OpenFile::Front>> take_front(MPI_Comm comm, ArrayFileOption
   return std::optional(std::move(front));
 }
 
-/// Report a failure, and let rank 0 print it before any other rank returns, because programs abort
-/// then. Collective.
-int refuse_options(const Status& failure, Comm& comm) {
-  const int code = report_failure(failure, comm);
-  comm.barrier();
-  return code;
-}
-
 int create(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
   if (path == nullptr || *path == '\0') return NC_EBAD_FILE;
-  bool safe_mode = false;
-  const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_CMODE, mode, safe_mode);
-  if (disagreement == NC_ENFILE) return NC_ENFILE;
-  const int status = check_create_mode(mode);
-  if (status != NC_NOERR) return status;
   ArrayFileOptions options;
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
-  if (const Status settings = prepare_options(**ranks, options, true); !settings.ok()) {
-    return refuse_options(settings, **ranks);
-  }
+  FlagsAgreement agreement(mode, NC_EMULTIDEFINE_CMODE);
+  Status prepared = prepare_options(**ranks, options, true, mode, agreement);
+  // No rank returns before the agreement, since only rank 0's flags are equal everywhere.
+  const int wrong_mode = check_create_mode(mode);
+  if (wrong_mode != NC_NOERR) prepared = Status(Code::invalid_argument, "wrong flags");
   options.file.replace = (mode & NC_NOCLOBBER) == 0;
   Result<std::optional<OpenFile::Front>> front = take_front(comm, options);
-  if (!front.ok()) return refuse_options(front.status(), **ranks);
-  std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
-  file->front = std::move(*front);
-  file->create_mode = mode;
+  if (prepared.ok()) prepared = front.status();
+  std::unique_ptr<OpenFile> file = new_file(path, mode, info);
+  if (front.ok()) file->front = std::move(*front);
   file->format = format_of_mode(mode);
   file->defining = file->just_created = true;
   remember_format(file->path, file->format);
-  return finish_open(ArrayFile::create(std::move(*ranks), without_prefix(path), options), comm,
-                     disagreement, std::move(file), ncid);
+  Result<std::unique_ptr<ArrayFile>> made = ArrayFile::create(
+      std::move(*ranks), without_prefix(path), options, prepared, agreement.numbers());
+  if (!made.ok() && wrong_mode != NC_NOERR) {
+    MPI_Barrier(comm);  // Like finish_open().
+    return wrong_mode;
+  }
+  return finish_open(std::move(made), comm, agreement, std::move(file), ncid);
 }
 
 int open_hdf5(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
-  bool safe_mode = false;
-  const int disagreement = agree_on_flags(comm, NC_EMULTIDEFINE_OMODE, mode, safe_mode);
-  if (disagreement == NC_ENFILE) return NC_ENFILE;
   ArrayFileOptions options;
   Result<std::unique_ptr<Comm>> ranks = make_mpi_comm(&comm, sizeof(MPI_Comm));
   if (!ranks.ok()) return report_failure(ranks.status(), comm);
-  if (const Status settings = prepare_options(**ranks, options, (mode & NC_WRITE) != 0);
-      !settings.ok()) {
-    return refuse_options(settings, **ranks);
-  }
-  std::unique_ptr<OpenFile> file = new_file(path, info, safe_mode);
+  FlagsAgreement agreement(mode, NC_EMULTIDEFINE_OMODE);
+  const bool writes = (mode & NC_WRITE) != 0;
+  Status prepared = prepare_options(**ranks, options, writes, mode, agreement);
+  std::unique_ptr<OpenFile> file = new_file(path, mode, info);
   if ((mode & NC_WRITE) != 0) {
     Result<std::optional<OpenFile::Front>> front = take_front(comm, options);
-    if (!front.ok()) return refuse_options(front.status(), **ranks);
-    file->front = std::move(*front);
+    if (prepared.ok()) prepared = front.status();
+    if (front.ok()) file->front = std::move(*front);
   }
-  file->create_mode = mode;
   file->format = requested_format(file->path);
   file->read_only = (mode & NC_WRITE) == 0;
   const auto access = file->read_only ? ArrayFile::Access::read : ArrayFile::Access::write;
-  const int status =
-      finish_open(ArrayFile::open(std::move(*ranks), without_prefix(path), access, options), comm,
-                  disagreement, std::move(file), ncid);
+  const int status = finish_open(ArrayFile::open(std::move(*ranks), without_prefix(path), access,
+                                                 options, prepared, agreement.numbers()),
+                                 comm, agreement, std::move(file), ncid);
   if (OpenFile* opened = find_file(*ncid); opened != nullptr) {
     opened->n_stored_variables = opened->next.variables.size();
     if (!opened->array->comm().is_root()) return status;

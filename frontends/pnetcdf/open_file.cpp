@@ -8,7 +8,6 @@
 #include <mutex>
 #include <set>
 
-#include "core/byte_stream.hpp"
 #include "core/encoding_notes.hpp"
 #include "pnetcdf/netcdf_rules.hpp"
 #include "pnetcdf/tailrace_pnetcdf.h"
@@ -153,7 +152,6 @@ void OpenFile::fill_value_of(int varid, std::byte* value) {
 }
 
 int OpenFile::apply_definitions() {
-  if (!safe_mode) take_attributes_of_root(*this);
   for (std::size_t i = 0; i < next.dimensions.size(); ++i) {
     next.dimensions[i].length = length_of(i);
   }
@@ -167,7 +165,10 @@ int OpenFile::apply_definitions() {
       if (is_bookkeeping(attribute)) whole.variables[i].attributes.push_back(attribute);
     }
   }
-  return report_failure(array->change_model(whole), array->comm());
+  const auto attributes = safe_mode ? ArrayFile::Attributes::equal : ArrayFile::Attributes::of_root;
+  const int status = report_failure(array->change_model(whole, attributes), array->comm());
+  if (status == NC_NOERR) take_definitions();  // The attributes may be rank 0's.
+  return status;
 }
 
 void OpenFile::take_definitions() {
@@ -262,50 +263,6 @@ std::uint64_t digest_of(std::string_view text) {
   return digest;
 }
 
-/// Visit the root group's attributes, then each variable's, in order.
-template <class Visit>
-void for_each_list(NetcdfModel& model, Visit&& visit) {
-  visit(model.groups[0].attributes);
-  for (ModelVariable& variable : model.variables) visit(variable.attributes);
-}
-
-Bytes packed_attributes(NetcdfModel& model) {
-  ByteWriter writer;
-  writer.add(static_cast<std::uint64_t>(model.variables.size()));
-  for_each_list(model, [&](const std::vector<ModelAttribute>& attributes) {
-    writer.add(static_cast<std::uint64_t>(attributes.size()));
-    for (const ModelAttribute& attribute : attributes) {
-      writer.add_text(attribute.name);
-      writer.add(attribute.type);
-      writer.add(attribute.n_values);
-      const auto* values = reinterpret_cast<const char*>(attribute.values.data());
-      writer.add_text({values, attribute.values.size()});
-      writer.add(static_cast<std::uint64_t>(attribute.texts.size()));
-      for (const std::string& text : attribute.texts) writer.add_text(text);
-    }
-  });
-  return writer.take();
-}
-
-void unpack_attributes(const Bytes& bytes, NetcdfModel& model) {
-  ByteReader reader(bytes);
-  // Rank 0 has other variables: change_model() reports it.
-  if (reader.take<std::uint64_t>() != model.variables.size()) return;
-  for_each_list(model, [&](std::vector<ModelAttribute>& attributes) {
-    attributes.resize(reader.take<std::uint64_t>());
-    for (ModelAttribute& attribute : attributes) {
-      attribute.name = reader.take_text();
-      attribute.type = reader.take<ModelType>();
-      attribute.n_values = reader.take<std::uint64_t>();
-      const std::string values = reader.take_text();
-      const auto* first = reinterpret_cast<const std::byte*>(values.data());
-      attribute.values.assign(first, first + values.size());
-      attribute.texts.resize(reader.take<std::uint64_t>());
-      for (std::string& text : attribute.texts) text = reader.take_text();
-    }
-  });
-}
-
 }  // namespace
 
 Argument::Argument(int its_code, std::string_view text) : code(its_code), digest(digest_of(text)) {}
@@ -328,19 +285,6 @@ int agree_on_call(OpenFile& file, int status, std::initializer_list<Argument> ar
     at += 2;
   }
   return NC_NOERR;
-}
-
-void take_attributes_of_root(OpenFile& file) {
-  Comm& comm = file.array->comm();
-  if (comm.n_ranks() == 1) return;
-  Bytes bytes = packed_attributes(file.next);
-  const std::uint64_t digest =
-      digest_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  std::uint64_t largest[2] = {digest, ~digest};
-  comm.allreduce(std::span<std::uint64_t>(largest), Reduction::max);
-  if (largest[0] == ~largest[1]) return;
-  comm.broadcast(bytes, 0);
-  if (!comm.is_root()) unpack_attributes(bytes, file.next);
 }
 
 }  // namespace tailrace::pnetcdf

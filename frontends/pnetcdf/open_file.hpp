@@ -187,10 +187,6 @@ struct Argument {
 /// safe mode collective (one allreduce), with the same result on every rank.
 int agree_on_call(OpenFile& file, int status, std::initializer_list<Argument> arguments);
 
-/// Replace all ranks' attributes by rank 0's. Collective: one allreduce, and one broadcast if some
-/// differ.
-void take_attributes_of_root(OpenFile& file);
-
 }  // namespace tailrace::pnetcdf
 
 /// Define one API function from its parameters, their names (both in parentheses), and the

@@ -79,7 +79,7 @@ Status EngineFile::open_for_reading(Opening opening) {
 
 Status EngineFile::open_for_writing(Opening opening) {
   ArrayFileOptions options;
-  TAILRACE_TRY(opening.comm->agree(apply_glob_options(opening.options, options)));
+  const Status mine = apply_glob_options(opening.options, options);
   if (options.file.plugin_path.empty()) options.file.plugin_path = opening.plugin_path;
   if (options.read.plugin_path.empty()) options.read.plugin_path = opening.plugin_path;
   options.file.replace = opening.mode == 'w';
@@ -92,9 +92,10 @@ Status EngineFile::open_for_writing(Opening opening) {
     opening.comm->allreduce(std::span<std::uint64_t>(&exists, 1), Reduction::max);
     creates = exists == 0;
   }
-  TAILRACE_TAKE(array_, creates ? ArrayFile::create(std::move(opening.comm), opening.path, options)
-                                : ArrayFile::open(std::move(opening.comm), opening.path,
-                                                  ArrayFile::Access::write, options));
+  TAILRACE_TAKE(array_,
+                creates ? ArrayFile::create(std::move(opening.comm), opening.path, options, mine)
+                        : ArrayFile::open(std::move(opening.comm), opening.path,
+                                          ArrayFile::Access::write, options, mine));
   return Status();
 }
 

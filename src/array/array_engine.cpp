@@ -37,15 +37,16 @@ double ArrayEngine::now_s() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - born_).count();
 }
 
-Status ArrayEngine::agree_on_options(const std::string& more) {
-  std::string patterns = more;
+Status ArrayEngine::agree_on_options(const Status& mine, const RankNumbers& along) {
+  std::string patterns;
   for (const auto& [pattern, of_variable] : options_.variable_options) {
     patterns += "variables " + pattern + ": " + of_variable + "\n";
   }
   for (const auto& [pattern, bound] : options_.component_bounds) {
     patterns += "components " + pattern + ": " + error_bound_text(bound) + "\n";
   }
-  TAILRACE_TRY(Output::agree(*comm_, path_, options_.file, options_.file.door, patterns));
+  TAILRACE_TRY(
+      Output::agree(*comm_, path_, options_.file, options_.file.door, patterns, mine, along));
   if (options_.file.direct_io) {
     options_.file.alignment_bytes = std::max<std::uint64_t>(options_.file.alignment_bytes, 4096);
   }
@@ -95,6 +96,14 @@ Status ArrayEngine::check_writable() const {
   return Status(Code::invalid_argument, "file \"" + path_ + "\" was opened for reading only");
 }
 
+std::uint64_t ArrayEngine::bits_of_staged() const {
+  std::uint64_t bits = 0;
+  for (std::size_t v = 0; v < std::min(variables_.size(), kBitsOfStaged); ++v) {
+    if (variables_[v].staged()) bits |= std::uint64_t{1} << v;
+  }
+  return bits;
+}
+
 /// Record the first failure of this rank's puts, for the next collective call. @returns `failure`.
 Status ArrayEngine::note(const Status& failure) {
   if (put_status_.ok()) put_status_ = failure;
@@ -117,13 +126,15 @@ void ArrayEngine::lose(const Status& failure) {
 /// completes a flush in flight. Later puts are ordered after all earlier puts of any rank. If the
 /// ranks have diverged, a flush would mix up their variables, so no flush follows. A rank that
 /// closes the file meets the others here, in whatever call, until they close, too.
-Status ArrayEngine::begin_collective(bool* all_close) {
+Status ArrayEngine::begin_collective(bool* all_close, const std::string& definitions,
+                                     const Status& checked) {
   if (comm_->n_ranks() > 1) ++epoch_;  // a single rank's puts are ordered already
   Status mine = check_writable();
   if (mine.ok()) mine = output_.broken();
   const bool goes_on = mine.ok();
   if (mine.ok()) mine = lost_;
   if (mine.ok()) mine = std::exchange(put_status_, Status());
+  if (mine.ok()) mine = checked;
   put_status_ = Status();
   std::uint64_t lost = lost_.ok() ? 0 : 1;
   std::uint64_t changes = changes_;
@@ -134,7 +145,12 @@ Status ArrayEngine::begin_collective(bool* all_close) {
   along.add(Reduction::max, lost, some_close);
   along.add(Reduction::min, changes, complement, closing);
   add_to_meeting(along);
+  TextAgreement text(*comm_, "the definitions", definitions, Status());
+  along.add_all(text.numbers());
   Status agreed = comm_->agree(mine, along);
+  meeting_is_current_ = flight_ == nullptr;
+  const Status alike = text.conclude();
+  if (agreed.ok()) agreed = alike;
   if (all_close != nullptr) *all_close = closing != 0;
   if (agreed.ok() && closing != some_close) {
     agreed = Status(Code::disagreement,
@@ -181,7 +197,7 @@ bool ArrayEngine::can_hand_over(const ArrayFlush& flush) const {
 Status ArrayEngine::hand_over(std::unique_ptr<ArrayFlush> flush) {
   flush->handed_over = true;
   output_.tail().start_step();
-  const std::uint64_t start = output_.tail().end();
+  const std::uint64_t start = end_before_flush();
   const Status prepared = prepare_hand_over(*flush);
   if (!prepared.ok()) {
     forget_decisions(*flush);

@@ -129,8 +129,8 @@ class ArrayEngine {
 
   // --- shared by all kinds of files
 
-  /// Compare the options, and the text `more`, on all ranks.
-  Status agree_on_options(const std::string& more = "");
+  /// Compare the options on all ranks. Collective: one agreement, also on this rank's failure.
+  Status agree_on_options(const Status& mine, const RankNumbers& along = {});
   /// Open the existing file for changes. If datasets share chunk addresses, rank 0 lists them in
   /// `sharing`. Refused if HDF5 would then reuse the space of a replaced chunk. Collective. Cost:
   /// rank 0 reads all chunk indexes (datasets_that_share_chunks()).
@@ -138,9 +138,17 @@ class ArrayEngine {
   Status check_writable() const;
   Status check_open() const;
   Status note(const Status& failure);
-  /// Begin a collective call, which completes the flush in flight, if any.
+  /// Begin a collective call, which completes the flush in flight, if any. Cost: one agreement.
   /// @param all_close  null, or this rank closes the file; set to whether all ranks do.
-  Status begin_collective(bool* all_close = nullptr);
+  /// @param definitions  text that all ranks must have alike.
+  /// @param checked  this rank's failure before the call.
+  Status begin_collective(bool* all_close = nullptr, const std::string& definitions = "",
+                          const Status& checked = Status());
+  /// True if the numbers of the last begin_collective() still hold: it has completed no flush.
+  bool meeting_is_current() const { return meeting_is_current_; }
+  /// Mark the first variables that have staged values on this rank, a bit each; see kBitsOfStaged.
+  std::uint64_t bits_of_staged() const;
+  static constexpr std::size_t kBitsOfStaged = 64;
   /// Note a change that every rank makes independently and identically. A rank that fails to make
   /// it differs from the others for good: the next collective call breaks off on all ranks.
   void note_change(std::string_view what, std::string_view change);
@@ -195,6 +203,7 @@ class ArrayEngine {
 
  private:
   void list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const;
+  std::uint64_t end_before_flush();
   void forget_decisions(const ArrayFlush& flush);
   std::uint64_t expected_bytes(const ArrayFlush& flush) const;
   bool can_hand_over(const ArrayFlush& flush) const;
@@ -217,9 +226,9 @@ class ArrayEngine {
   bool syncs() const { return options_.file.sync || !comm_->place().empty(); }
   void forget_staged(ArrayFlush& flush);
   Status stage_rest(ArrayFlush& flush);
-  void add_up(const ArrayFlush& flush, std::uint64_t lost_bytes);
+  Status add_up(const ArrayFlush& flush, const Result<std::uint64_t>& lost_bytes);
   Status write_plain(ArrayFlush& flush);
-  Status place_contiguous(const ArrayFlush& flush);
+  Status place_contiguous(const ArrayFlush& flush, bool& placed);
   /// Part of an entry of a contiguous variable: elements that were put in one phase.
   struct PhasePart {
     std::uint64_t phase = 0;
@@ -237,11 +246,13 @@ class ArrayEngine {
                     const WriteRow& write) const;
   Status publish(ArrayFlush& flush);
   void share_errors(ArrayFlush& flush);
-  void take_moves(ArrayFlush& flush);
+  void add_moves(const ArrayFlush& flush, ByteWriter& message) const;
+  void take_moves(ArrayFlush& flush, ByteReader& message);
 
   std::chrono::steady_clock::time_point born_ = std::chrono::steady_clock::now();
   std::uint64_t changes_ = 0;  ///< Hash of all noted changes.
-  Status lost_;                ///< Why this rank cannot continue; normally ok.
+  bool meeting_is_current_ = false;
+  Status lost_;        ///< Why this rank cannot continue; normally ok.
   Status put_status_;  ///< The first failed put of this rank since the last collective call.
 };
 

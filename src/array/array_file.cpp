@@ -55,21 +55,19 @@ Status ArrayFile::check_mode() const {
                     "only by HDF5 programs and the step interface");
 }
 
-Status ArrayFile::start_create() {
-  TAILRACE_TRY(agree_on_options());
+Status ArrayFile::start_create(const Status& mine, const RankNumbers& along) {
+  TAILRACE_TRY(agree_on_options(mine, along));
   TAILRACE_TRY(check_mode());
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
-  TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
+  TAILRACE_TRY(
+      output_.create(*comm_, path_, options_.file, Output::LeftOver::kept, [this](Hdf5File& file) {
+        TAILRACE_TAKE(layout_, NetcdfLayout::create(file));
+        return Status();
+      }));
   writable_ = options_.read.own_output = true;
   model_.netcdf4 = true;
   model_changed_ = true;
-  Status made;
-  if (comm_->is_root()) {
-    Result<std::unique_ptr<NetcdfLayout>> layout = NetcdfLayout::create(output_.file());
-    made = layout.status();
-    if (layout.ok()) layout_ = std::move(*layout);
-  }
-  return comm_->agree(made);
+  return Status();
 }
 
 // --- definitions
@@ -82,8 +80,16 @@ Status ArrayFile::check_variable(std::size_t variable) const {
                                             std::to_string(variables_.size()) + " variables");
 }
 
-Status ArrayFile::change_model(const NetcdfModel& next) {
-  TAILRACE_TRY(begin_collective());
+namespace {
+
+void erase_attributes(NetcdfModel& model) {
+  for (ModelGroup& group : model.groups) group.attributes.clear();
+  for (ModelVariable& variable : model.variables) variable.attributes.clear();
+}
+
+}  // namespace
+
+Status ArrayFile::change_model(const NetcdfModel& next, Attributes attributes) {
   // Each rank has its own lengths of unlimited dimensions until they are agreed.
   NetcdfModel agreed = next;
   std::vector<std::uint64_t> lengths;
@@ -105,42 +111,65 @@ Status ArrayFile::change_model(const NetcdfModel& next) {
                   "variables cannot be deleted: the file has " + std::to_string(variables_.size()) +
                       ", the new definitions have " + std::to_string(next.variables.size()));
   }
-  TAILRACE_TRY(agree_on_text(*comm_, "the definitions", model_text(agreed), mine));
-  comm_->allreduce(std::span<std::uint64_t>(lengths), Reduction::max);
+  std::string text = model_text(agreed);
+  details_ = "lengths " + shape_text(lengths);
+  if (attributes == Attributes::of_root) {
+    details_ += text;
+    NetcdfModel bare = agreed;
+    erase_attributes(bare);
+    text = model_text(bare);
+  }
+  const Status met = begin_collective(nullptr, text, mine);
+  details_.clear();
+  TAILRACE_TRY(met);
+  if (!meeting_.alike()) {
+    comm_->allreduce(std::span<std::uint64_t>(lengths), Reduction::max);
+    if (attributes == Attributes::of_root) take_attributes(agreed);
+  }
   for (std::size_t d = 0; d < lengths.size(); ++d) agreed.dimensions[d].length = lengths[d];
   return take_model(agreed);
 }
 
+/// Replace a model's attributes by rank 0's. The models are equal otherwise. Collective.
+void ArrayFile::take_attributes(NetcdfModel& model) {
+  Bytes bytes;
+  if (comm_->is_root()) bytes = pack_model(model);
+  comm_->broadcast(bytes, 0);
+  if (comm_->is_root()) return;
+  NetcdfModel of_root = unpack_model(bytes);
+  for (std::size_t g = 0; g < model.groups.size(); ++g) {
+    model.groups[g].attributes = std::move(of_root.groups[g].attributes);
+  }
+  for (std::size_t v = 0; v < model.variables.size(); ++v) {
+    model.variables[v].attributes = std::move(of_root.variables[v].attributes);
+  }
+}
+
+/// Change the file's definitions at rank 0, which knows the paths of the variables' datasets.
+/// Collective: one broadcast.
 Status ArrayFile::take_model(const NetcdfModel& next) {
-  TAILRACE_TRY(comm_->agree(comm_->is_root() ? layout_->change(next) : Status()));
+  TAILRACE_TAKE(const Bytes paths, broadcast_from_root(*comm_, [&](ByteWriter& message) {
+                  TAILRACE_TRY(comm_->named(layout_->change(next)));
+                  for (std::size_t v = 0; v < next.variables.size(); ++v) {
+                    message.add_text(layout_->dataset_path(v));
+                  }
+                  return Status();
+                }));
   model_ = next;
   model_changed_ = true;
   for (std::size_t v = variables_.size(); v < model_.variables.size(); ++v) {
     variables_.emplace_back(memory_, model_.variables[v].type);
   }
+  ByteReader reader(paths);
+  paths_.clear();
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     ArrayVariable& variable = variables_[v];
     variable.growing = growing_dimensions(model_, model_.variables[v]);
     if (!variable.in_file()) variable.fill = fill_element(model_.variables[v]);
+    variable.definition.path = reader.take_text();
+    paths_.push_back(variable.definition.path);
   }
-  share_paths();
   return Status();
-}
-
-/// Broadcast the paths of the variables' datasets, which rank 0 knows.
-void ArrayFile::share_paths() {
-  ByteWriter writer;
-  if (comm_->is_root()) {
-    for (std::size_t v = 0; v < variables_.size(); ++v) writer.add_text(layout_->dataset_path(v));
-  }
-  Bytes bytes = writer.take();
-  comm_->broadcast(bytes, 0);
-  ByteReader reader(bytes);
-  paths_.clear();
-  while (!reader.at_end()) {
-    variables_[paths_.size()].definition.path = reader.take_text();
-    paths_.push_back(variables_[paths_.size()].definition.path);
-  }
 }
 
 Status ArrayFile::set_variable_options(std::size_t variable, const std::string& options) {
@@ -301,12 +330,22 @@ std::size_t ArrayFile::first_unlimited() const {
   return static_cast<std::size_t>(first - model_.dimensions.begin());
 }
 
-/// Add two numbers in any case: ranks that have diverged must still be able to meet and find out.
+/// Add as many numbers in any case: ranks that have diverged must still be able to meet and find
+/// out.
 void ArrayFile::add_to_meeting(RankNumbers& along) {
   const std::size_t first = first_unlimited();
   meeting_.short_of_memory = memory_.over_cap() ? 1 : 0;
   meeting_.length = first < model_.dimensions.size() ? model_.dimensions[first].length : 0;
-  along.add(Reduction::max, meeting_.short_of_memory, meeting_.length);
+  meeting_.staged = bits_of_staged();
+  std::string lengths;
+  for (const ModelDimension& dimension : model_.dimensions) {
+    if (dimension.unlimited) lengths += std::to_string(dimension.length) + " ";
+  }
+  meeting_.details = std::hash<std::string>()(details_.empty() ? lengths : details_);
+  meeting_.complement = ~meeting_.details;
+  along.add(Reduction::max, meeting_.short_of_memory, meeting_.length, meeting_.details,
+            meeting_.complement);
+  along.add(Reduction::bit_or, meeting_.staged);
 }
 
 void ArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
@@ -326,6 +365,16 @@ void ArrayFile::agree_on_lengths(std::span<std::uint64_t> more) {
 }
 
 std::vector<bool> ArrayFile::agree_on_staged() {
+  const auto n_unlimited = std::ranges::count_if(model_.dimensions, &ModelDimension::unlimited);
+  if (meeting_is_current() && variables_.size() <= kBitsOfStaged &&
+      (n_unlimited <= 1 || meeting_.alike())) {
+    if (n_unlimited == 1) model_.dimensions[first_unlimited()].length = meeting_.length;
+    std::vector<bool> staged;
+    for (std::size_t v = 0; v < variables_.size(); ++v) {
+      staged.push_back((meeting_.staged >> v & 1U) != 0);
+    }
+    return staged;
+  }
   std::vector<std::uint64_t> staged;
   for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
   agree_on_lengths(staged);
@@ -336,7 +385,7 @@ Status ArrayFile::end_collective_put() {
   TAILRACE_TRY(begin_collective());
   const auto n_unlimited = std::ranges::count_if(model_.dimensions, &ModelDimension::unlimited);
   if (n_unlimited == 1) model_.dimensions[first_unlimited()].length = meeting_.length;
-  if (n_unlimited > 1) agree_on_lengths({});
+  if (n_unlimited > 1 && !meeting_.alike()) agree_on_lengths({});
   if (meeting_.short_of_memory == 0) return Status();
   const std::vector<bool> staged = agree_on_staged();
   return meeting_.short_of_memory != 0 ? flush_variables(staged, true, false) : Status();
@@ -395,22 +444,24 @@ Status ArrayFile::finish(bool commit) {
     if (finished.ok()) finished = closed;
     reader_.reset();
   }
-  return comm_->agree(finished);
+  return finished;
 }
 
 Result<std::unique_ptr<ArrayFile>> ArrayFile::create(std::unique_ptr<Comm> comm,
                                                      const std::string& path,
-                                                     const ArrayFileOptions& options) {
+                                                     const ArrayFileOptions& options,
+                                                     const Status& mine, const RankNumbers& along) {
   std::unique_ptr<ArrayFile> file(new ArrayFile(std::move(comm), path, options));
-  if (Status started = file->start_create(); !started.ok()) return started;
+  if (Status started = file->start_create(mine, along); !started.ok()) return started;
   return file;
 }
 
 Result<std::unique_ptr<ArrayFile>> ArrayFile::open(std::unique_ptr<Comm> comm,
                                                    const std::string& path, Access access,
-                                                   const ArrayFileOptions& options) {
+                                                   const ArrayFileOptions& options,
+                                                   const Status& mine, const RankNumbers& along) {
   std::unique_ptr<ArrayFile> file(new ArrayFile(std::move(comm), path, options));
-  if (Status started = file->start_open(access); !started.ok()) return started;
+  if (Status started = file->start_open(access, mine, along); !started.ok()) return started;
   return file;
 }
 
@@ -439,13 +490,15 @@ bool same_filters(const std::vector<FilterSpec>& a, const std::vector<FilterSpec
 
 }  // namespace
 
-Status ArrayFile::start_open(Access access) {
+Status ArrayFile::start_open(Access access, const Status& before, const RankNumbers& along) {
   writable_ = options_.read.own_output = access == Access::write;
-  if (path_.empty()) {
-    return comm_->agree(Status(Code::invalid_argument, "the file's path is empty"));
+  Status mine = before;
+  if (mine.ok() && path_.empty()) {
+    mine = Status(Code::invalid_argument, "the file's path is empty");
   }
+  if (!writable_) TAILRACE_TRY(comm_->agree(mine, along));
   if (writable_) {
-    TAILRACE_TRY(agree_on_options());
+    TAILRACE_TRY(agree_on_options(mine, along));
     TAILRACE_TRY(check_mode());
     std::vector<std::string> sharing;  // Chunks of these datasets move whenever they change.
     TAILRACE_TRY(open_output(sharing));

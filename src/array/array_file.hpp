@@ -51,16 +51,23 @@ namespace tailrace {
 
 class ArrayFile final : private ArrayEngine {
  public:
-  /// Create an empty file. It appears under `path` at the first flush. Collective.
+  /// Create an empty file. It appears under `path` at the first flush. Collective. Cost: two
+  /// agreements and a broadcast.
+  /// @param mine  this rank's failure before the call, which becomes that of all ranks.
+  /// @param along  numbers that are reduced over all ranks, also if the call fails.
   /// @error already_exists  it exists and options.file.replace is off.  @error io_error, no_space
   static Result<std::unique_ptr<ArrayFile>> create(std::unique_ptr<Comm> comm,
                                                    const std::string& path,
-                                                   const ArrayFileOptions& options);
+                                                   const ArrayFileOptions& options,
+                                                   const Status& mine = Status(),
+                                                   const RankNumbers& along = {});
   enum class Access : std::uint8_t { read, write };
   /// Open any HDF5 file. Collective. @error not_found, corrupt, unsupported
   static Result<std::unique_ptr<ArrayFile>> open(std::unique_ptr<Comm> comm,
                                                  const std::string& path, Access access,
-                                                 const ArrayFileOptions& options);
+                                                 const ArrayFileOptions& options,
+                                                 const Status& mine = Status(),
+                                                 const RankNumbers& along = {});
   /// Destroy without close(): staged values are lost. Not collective.
   ~ArrayFile();
 
@@ -76,11 +83,14 @@ class ArrayFile final : private ArrayEngine {
   /// (policy/bound_width). They cover all flushes since the last call. Empty on all ranks but 0.
   /// Callable after close(), too.
   std::vector<std::string> take_remarks() { return std::exchange(remarks_, {}); }
+  /// Attributes of definitions: equal on all ranks, or rank 0's where they differ.
+  enum class Attributes : std::uint8_t { equal, of_root };
   /// Change the file's definitions to `next` (see NetcdfLayout::change), which must be identical on
   /// all ranks. Datasets are created when values are flushed or the file is closed, so that their
-  /// chunks follow the boxes that are put. Collective: one agreement on a hash.
+  /// chunks follow the boxes that are put. Collective. Cost: one agreement on hashes and one
+  /// broadcast; another reduction and broadcast if lengths or attributes differ.
   /// @error invalid_argument (also a file opened for reading)
-  Status change_model(const NetcdfModel& next);
+  Status change_model(const NetcdfModel& next, Attributes attributes = Attributes::equal);
   /// Add options of one variable, which override those by glob, before its dataset exists.
   /// Collective.
   /// @error if the options are known to be unusable before values are put
@@ -133,7 +143,8 @@ class ArrayFile final : private ArrayEngine {
   /// Write and commit all staged values, so that other ranks can read them independently. Unlike
   /// flush(), creates no dataset for a variable without values. Collective.
   Status sync_to_read();
-  /// Flush, create the missing datasets, and close. Collective.
+  /// Flush, create the missing datasets, and close. Collective. Cost without values: two agreements
+  /// and a broadcast; with values see array_flush.cpp.
   Status close();
   /// Drop the values staged since the last flush, and close. A file that was never flushed is
   /// removed. Collective.
@@ -150,8 +161,8 @@ class ArrayFile final : private ArrayEngine {
  private:
   ArrayFile(std::unique_ptr<Comm> comm, std::string path, const ArrayFileOptions& options)
       : ArrayEngine(std::move(comm), std::move(path), options) {}
-  Status start_create();
-  Status start_open(Access access);
+  Status start_create(const Status& mine, const RankNumbers& along);
+  Status start_open(Access access, const Status& mine, const RankNumbers& along);
   // array_file.cpp
   Status check_mode() const;
   Status check_variable(std::size_t variable) const;
@@ -168,11 +179,12 @@ class ArrayFile final : private ArrayEngine {
   /// Reduce over all ranks: the lengths of unlimited dimensions, whether a rank has staged more
   /// than its cap, and `more` (by maximum). Collective: one allreduce.
   void agree_on_lengths(std::span<std::uint64_t> more);
-  /// Agree on the variables that have staged values on any rank; includes agree_on_lengths().
-  /// Collective: one allreduce.
+  /// Agree on the variables that have staged values on any rank, and on the lengths of unlimited
+  /// dimensions. Call it after begin_collective(), which has agreed on the staged values of the
+  /// first 64 variables and on one length. Collective; costs one allreduce if more is needed.
   std::vector<bool> agree_on_staged();
   Status take_model(const NetcdfModel& next);
-  void share_paths();
+  void take_attributes(NetcdfModel& model);
   std::string quoted(std::size_t variable) const override;
   Status finish(bool commit);
   Status adopt(std::size_t variable);
@@ -224,8 +236,13 @@ class ArrayFile final : private ArrayEngine {
   /// Numbers of this rank; after a meeting, the maximum over all ranks.
   struct Meeting {
     std::uint64_t short_of_memory = 0;
-    std::uint64_t length = 0;  ///< Length of the first unlimited dimension.
+    std::uint64_t length = 0;      ///< Length of the first unlimited dimension.
+    std::uint64_t staged = 0;      ///< bits_of_staged(), of any rank.
+    std::uint64_t details = 0;     ///< Hash of what need not be equal on all ranks.
+    std::uint64_t complement = 0;  ///< Complement of `details`; both are reduced by maximum.
+    bool alike() const { return details == ~complement; }
   } meeting_;
+  std::string details_;                   ///< Text for Meeting::details; empty: the lengths.
   std::vector<std::size_t> first_names_;  ///< Indexed by variable of the opened file.
   bool has_further_names_ = false;        ///< A dataset has several names.
   Shape file_lengths_;                    ///< Lengths of all dimensions, at the last flush.

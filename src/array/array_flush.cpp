@@ -13,12 +13,13 @@
 // complete_flight()). write_plain comes before encode_chunks, which only hands over the chunks.
 // publish runs in the next collective call.
 //
-// Every stage ends in one agreement. Until publish, nothing refers to the flush's bytes. Exception:
-// large unfiltered variables are overwritten in place, so a crash or a full disk may leave some of
-// their values old and some new. Small ones change with the commit, under its journal. A failed
-// flush keeps the staged values and can be retried.
-// Cost, in addition to the data: about a dozen allreduces, three sparse exchanges of about 40 bytes
-// per touched chunk, one gather of 40 bytes per touched chunk to rank 0.
+// Every stage ends in one agreement; a stage without work on any rank makes none. Until publish,
+// nothing refers to the flush's bytes. Exception: large unfiltered variables are overwritten in
+// place, so a crash or a full disk may leave some of their values old and some new. Small ones
+// change with the commit, under its journal. A failed flush keeps the staged values and can be
+// retried. Cost, in addition to the data: see the stages. A flush of definitions only costs one
+// broadcast. Chunks cost about ten reductions or broadcasts, and three sparse exchanges and one
+// gather of about 40 bytes per touched chunk.
 
 #include "array/array_file.hpp"
 
@@ -63,8 +64,7 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
     return Status();
   }
   output_.tail().start_step();
-  // Definitions since the last flush have already claimed space; a failed flush must not return it.
-  const std::uint64_t start = output_.tail().end();
+  const std::uint64_t start = end_before_flush();
   const Status written = write_variables(flush);
   if (written.ok()) {
     const bool older = closing && !flush.refused.ok() && output_.keep_older_file();
@@ -78,6 +78,13 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   forget_decisions(flush);
   output_.hand_back(start);
   return written;
+}
+
+/// Return the end of the file, which a failed flush restores. Definitions since the last flush have
+/// claimed space before it. Only rank 0's value counts (Output::hand_back), and no rank claims
+/// before it has met rank 0 again. Not collective.
+std::uint64_t ArrayEngine::end_before_flush() {
+  return comm_->is_root() ? output_.tail().end_at_root() : 0;
 }
 
 void ArrayEngine::list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const {
@@ -108,11 +115,12 @@ Status ArrayEngine::finish_flush(ArrayFlush& flush) {
     return output_.break_off(
         published, "the file stays at its last flush, or \"tailrace recover\" completes this one");
   }
-  const Result<std::uint64_t> lost_bytes = places_.keep(*comm_, flush.fields, flush.done.written);
-  if (const Status kept = comm_->agree(lost_bytes.status()); !kept.ok()) {
+  const Result<std::uint64_t> lost_bytes =
+      flush.chunked.empty() ? Result<std::uint64_t>(std::uint64_t{0})
+                            : places_.keep(*comm_, flush.fields, flush.done.written);
+  if (const Status kept = add_up(flush, lost_bytes); !kept.ok()) {
     return output_.break_off(kept, "the file stays at this flush");
   }
-  add_up(flush, *lost_bytes);
   forget_staged(flush);
   for (const std::size_t v : flush.chunked) {
     // A place by shape serves a chunk's first version only, since the file refers to it now.
@@ -126,6 +134,7 @@ Status ArrayEngine::finish_flush(ArrayFlush& flush) {
 
 /// Run the stages before the file's metadata changes. Errors are agreed.
 Status ArrayEngine::write_variables(ArrayFlush& flush) {
+  if (flush.variables.empty() && flush.created.empty()) return Status();
   TAILRACE_TRY(prepare_new(flush));
   TAILRACE_TRY(load_places(flush));
   TAILRACE_TRY(find_chunks(flush));
@@ -190,6 +199,7 @@ Status ArrayEngine::find_chunks(ArrayFlush& flush) {
       return Status();
     });
   }
+  if (flush.chunked.empty()) return Status();
   TAILRACE_TRY(assign_owners(flush, mine, flush.hold_back));
   if (flush.hold_back) {
     // Holding back must free memory; otherwise the next end_collective_put() flushes again
@@ -273,8 +283,18 @@ std::uint64_t ArrayEngine::n_threads() const {
 
 // --- afterwards
 
-void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes) {
+/// Add a flush to the report, and agree on the failure of its last stage. Collective: one
+/// agreement; nothing if the flush had no values.
+Status ArrayEngine::add_up(const ArrayFlush& flush, const Result<std::uint64_t>& lost_bytes) {
   ArrayFileReport now;
+  now.n_flushes = 1;
+  const auto add = [&] {
+    array_report_fields([](const char*, auto& sum, auto more) { sum += more; }, report_, now);
+  };
+  if (flush.variables.empty()) {
+    add();
+    return Status();
+  }
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
     const FieldTally& tally = flush.done.tallies[f];
     const std::uint64_t raw_bytes = tally.n_chunks * flush.plans[f].chunk_bytes();
@@ -289,7 +309,7 @@ void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes) {
           static_cast<double>(tally.encoded_bytes) / static_cast<double>(raw_bytes);
     }
   }
-  now.lost_bytes = lost_bytes;
+  now.lost_bytes = lost_bytes.ok() ? *lost_bytes : 0;
   now.staged_bytes = flush.handed_over ? flush.staged_bytes : std::exchange(put_bytes_, 0);
   now.flush_s = now_s() - flush.start_s;
   if (flush.handed_over) {
@@ -300,11 +320,13 @@ void ArrayEngine::add_up(const ArrayFlush& flush, std::uint64_t lost_bytes) {
   }
   now.encode_s = flush.done.encode_s;
   now.write_s = flush.done.write_s;
-  reduce_all(*comm_, Reduction::sum, now.staged_bytes, now.n_chunks, now.n_chunks_merged,
-             now.n_raw_chunks, now.raw_bytes, now.encoded_bytes, now.lost_bytes);
-  reduce_all(*comm_, Reduction::max, now.flush_s, now.encode_s, now.write_s, now.hidden_s);
-  now.n_flushes = 1;
-  array_report_fields([](const char*, auto& sum, auto more) { sum += more; }, report_, now);
+  RankNumbers numbers;
+  numbers.add(Reduction::sum, now.staged_bytes, now.n_chunks, now.n_chunks_merged, now.n_raw_chunks,
+              now.raw_bytes, now.encoded_bytes, now.lost_bytes);
+  numbers.add(Reduction::max, now.flush_s, now.encode_s, now.write_s, now.hidden_s);
+  TAILRACE_TRY(comm_->agree(lost_bytes.status(), numbers));
+  add();
+  return Status();
 }
 
 /// Drop the flushed values; keep those held back, and those put since.
@@ -371,9 +393,9 @@ bool ArrayEngine::goes_to_root(const ArrayFlush& flush, std::size_t v) const {
   return !std::binary_search(flush.created.begin(), flush.created.end(), v);
 }
 
-/// Allocate contiguous variables that are created, and write their fill values. Errors are agreed.
-/// Cost: one broadcast and one agreement for all of them.
-Status ArrayEngine::place_contiguous(const ArrayFlush& flush) {
+/// Allocate contiguous variables that are created, and write their fill values.
+/// Collective: one reduction for all of them. @returns this rank's failure.
+Status ArrayEngine::place_contiguous(const ArrayFlush& flush, bool& placed) {
   std::vector<std::size_t> created;
   const auto staged = [&](std::size_t v) {
     return std::binary_search(flush.variables.begin(), flush.variables.end(), v);
@@ -399,7 +421,8 @@ Status ArrayEngine::place_contiguous(const ArrayFlush& flush) {
   comm_->allreduce(std::span<std::uint64_t>(&first, 1), Reduction::max);
   const auto rank = static_cast<std::uint64_t>(comm_->rank());
   const auto n_ranks = static_cast<std::uint64_t>(comm_->n_ranks());
-  return comm_->agree(local_part([&] {
+  placed = true;
+  return local_part([&] {
     for (std::size_t i = 0; i < created.size(); ++i) {
       ArrayVariable& variable = variables_[created[i]];
       variable.address = (first + places[i]) / kAlignment * kAlignment;
@@ -410,33 +433,39 @@ Status ArrayEngine::place_contiguous(const ArrayFlush& flush) {
                               std::min((rank + 1) * share, n), variable.fill));
     }
     return Status();
-  }));
+  });
 }
 
+/// Write the values of contiguous variables, except those that go to rank 0. Collective. Cost:
+/// nothing without such values; else a reduction for new variables, and an agreement for each phase
+/// of puts and one more.
 Status ArrayEngine::write_plain(ArrayFlush& flush) {
-  TAILRACE_TRY(place_contiguous(flush));
-  std::uint64_t n_plain = 0;
+  bool any = false;  // Alike on all ranks.
+  Status mine = place_contiguous(flush, any);
   for (const std::size_t v : flush.variables) {
     const bool plain = variables_[v].storage == ArrayStorage::contiguous;
-    if (plain && !goes_to_root(flush, v)) ++n_plain;
+    any = any || (plain && !goes_to_root(flush, v));
   }
-  if (n_plain == 0) return Status();
+  if (!any) return Status();
   // Write in rounds, one per phase, so that later puts of any rank win. Each round begins with an
-  // allreduce, which also waits for the writes of the previous one.
+  // agreement, which also waits for the writes of the previous one.
   std::vector<PhasePart> parts;
-  Status mine = local_part([&] {
-    parts = phase_parts(flush);
-    return Status();
-  });
+  if (mine.ok()) {
+    mine = local_part([&] {
+      parts = phase_parts(flush);
+      return Status();
+    });
+  }
   for (std::size_t at = 0;;) {
     std::uint64_t phase = at < parts.size() ? parts[at].phase : UINT64_MAX;
-    comm_->allreduce(std::span<std::uint64_t>(&phase, 1), Reduction::min);
-    if (phase == UINT64_MAX) break;
+    RankNumbers first;
+    first.add(Reduction::min, phase);
+    TAILRACE_TRY(comm_->agree(mine, first));
+    if (phase == UINT64_MAX) return Status();
     for (; at < parts.size() && parts[at].phase == phase; ++at) {
       if (mine.ok()) mine = local_part([&] { return write_contiguous(parts[at]); });
     }
   }
-  return comm_->agree(mine);
 }
 
 /// List this rank's puts to contiguous variables by phase; within a phase, in put order.
@@ -561,22 +590,32 @@ void ArrayEngine::share_errors(ArrayFlush& flush) {
 }
 
 /// Update the file's metadata and commit on rank 0. The other ranks receive the outcome, and the
-/// chunks that HDF5 has relocated.
+/// chunks that HDF5 has relocated. Collective. Cost: one broadcast; gathers of written chunks and
+/// of values for rank 0, if the flush has such; a reduction if chunks were verified.
 Status ArrayEngine::publish(ArrayFlush& flush) {
   prepare_publish();
   share_errors(flush);
-  const auto chunks = gather_written(*comm_, flush.fresh, flush.chunked.size());
-  const std::vector<Bytes> plain = comm_->gather(std::exchange(flush.plain, {}), 0);
-  Status mine;
-  if (comm_->is_root()) mine = local_part([&] { return publish_at_root(flush, chunks, plain); });
-  TAILRACE_TRY(comm_->agree(mine));
+  std::vector<std::vector<WrittenChunk>> chunks;
+  if (!flush.chunked.empty()) {
+    chunks = gather_written(*comm_, flush.fresh, flush.chunked.size());
+  }
+  const auto to_root = [&](std::size_t v) { return goes_to_root(flush, v); };
+  const bool any_to_root = std::ranges::any_of(flush.variables, to_root);
+  std::vector<Bytes> plain;
+  if (any_to_root) plain = comm_->gather(std::exchange(flush.plain, {}), 0);
+  TAILRACE_TAKE(const Bytes outcome, broadcast_from_root(*comm_, [&](ByteWriter& message) {
+                  TAILRACE_TRY(comm_->named(
+                      local_part([&] { return publish_at_root(flush, chunks, plain); })));
+                  add_moves(flush, message);
+                  return Status();
+                }));
   output_.committed();
   model_changed_ = false;
   published(flush);
-  take_moves(flush);
+  ByteReader reader(outcome);
+  take_moves(flush, reader);
   // These values have changed in place, so other nodes' caches are stale.
-  const auto to_root = [&](std::size_t v) { return goes_to_root(flush, v); };
-  if (std::ranges::any_of(flush.variables, to_root)) output_.see_other_nodes();
+  if (any_to_root) output_.see_other_nodes();
   return Status();
 }
 
@@ -672,28 +711,25 @@ Shape ArrayFile::text_chunk_shape(std::size_t v) const {
   return chunk;
 }
 
-/// Record the relocated chunks at their homes, and relocated contiguous variables on all ranks.
-void ArrayEngine::take_moves(ArrayFlush& flush) {
-  std::uint64_t n_moved = flush.moved.size() + flush.moved_whole.size();
-  comm_->allreduce(std::span<std::uint64_t>(&n_moved, 1), Reduction::max);
-  if (n_moved == 0) return;
-  ByteWriter writer;
-  writer.add(flush.moved_whole.size());
+/// Pack the chunks and contiguous variables that HDF5 has relocated. Rank 0 only.
+void ArrayEngine::add_moves(const ArrayFlush& flush, ByteWriter& message) const {
+  message.add(flush.moved_whole.size());
   for (const auto& [v, address] : flush.moved_whole) {
-    writer.add(v);
-    writer.add(address);
+    message.add(v);
+    message.add(address);
   }
-  for (const WrittenChunk& moved : flush.moved) writer.add(moved);
-  Bytes bytes = writer.take();
-  comm_->broadcast(bytes, 0);
+  for (const WrittenChunk& moved : flush.moved) message.add(moved);
+}
+
+/// Record the relocated chunks at their homes, and relocated contiguous variables on all ranks.
+void ArrayEngine::take_moves(ArrayFlush& flush, ByteReader& message) {
   std::map<ChunkKey, std::uint64_t> addresses;
-  ByteReader reader(bytes);
-  for (auto n_whole = reader.take<std::size_t>(); n_whole > 0; --n_whole) {
-    const auto v = reader.take<std::size_t>();
-    variables_[v].address = reader.take<std::uint64_t>();
+  for (auto n_whole = message.take<std::size_t>(); n_whole > 0; --n_whole) {
+    const auto v = message.take<std::size_t>();
+    variables_[v].address = message.take<std::uint64_t>();
   }
-  while (!reader.at_end()) {
-    const auto moved = reader.take<WrittenChunk>();
+  while (!message.at_end()) {
+    const auto moved = message.take<WrittenChunk>();
     addresses[{static_cast<std::size_t>(moved.field), moved.chunk_index}] = moved.address;
   }
   for (WrittenChunk& chunk : flush.done.written) {

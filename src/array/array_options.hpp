@@ -25,7 +25,9 @@ struct ArrayFileOptions : GlobOptions {
 /// Read TAILRACE_OPTIONS on rank 0: a text or a file ("@FILE", or its path). Sets deflate level 1
 /// as the default codec. Collective: one broadcast. @error invalid_argument
 /// @param writes  true if codecs will encode; then they are tried.
-Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes = true);
+/// @param flags  null, or a number that rank 0's replaces, unless rank 0 cannot read the options.
+Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes = true,
+                          int* flags = nullptr);
 
 /// Statistics of all flushes so far; sums over all ranks, the same on every rank.
 struct ArrayFileReport {

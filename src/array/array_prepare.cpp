@@ -239,7 +239,9 @@ Status ArrayFile::leave_out_refused(ArrayFlush& flush, const std::vector<Status>
   return found ? Status() : all;  // Otherwise the ranks disagree.
 }
 
-/// Decide how the variables that get a dataset now are stored. Errors are agreed.
+/// Decide how the variables that get a dataset now are stored. Errors are agreed. Collective. Cost:
+/// two agreements; a broadcast once per file, if a variable is compressed; more if codecs or bounds
+/// depend on values, or if a variable is refused.
 Status ArrayFile::prepare_new(ArrayFlush& flush) {
   if (flush.created.empty()) return Status();
   std::vector<std::size_t> numbers;  // variables with elements that the engine handles
@@ -258,17 +260,30 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
     mine.push_back(definition.status());
     if (definition.ok()) fields.back().definition = std::move(*definition);
   }
-  TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
-  std::vector<LocalBoxes> local;
-  for (std::size_t i = 0; i < numbers.size(); ++i) {
-    local.push_back({fields[i].definition.shape, variables_[numbers[i]].log.boxes()});
+  if (numbers.empty()) return Status();
+  const auto first_failure = [&] {
+    const auto failed = std::ranges::find_if_not(mine, &Status::ok);
+    return failed == mine.end() ? Status() : *failed;
+  };
+  const auto share_facts = [&](const Status& failure) {
+    std::vector<LocalBoxes> local;
+    for (const std::size_t v : numbers) local.push_back({shape_of(v), variables_[v].log.boxes()});
+    return common_facts(*comm_, local, failure);
+  };
+  Result<std::vector<DecompositionFacts>> facts = share_facts(first_failure());
+  if (!facts.ok()) {
+    const std::size_t n_before = numbers.size();
+    TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
+    if (numbers.size() == n_before) return facts.status();
+    facts = share_facts(Status());
   }
-  TAILRACE_TAKE(const std::vector<DecompositionFacts> facts, common_facts(*comm_, local));
+  TAILRACE_TRY(facts.status());
   mine.clear();
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    mine.push_back(choose_shape(numbers[i], facts[i], fields[i]));
+    mine.push_back(choose_shape(numbers[i], (*facts)[i], fields[i]));
   }
-  TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
+  // All ranks have the same definitions and facts, so all ranks fail alike.
+  if (!first_failure().ok()) TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
   std::vector<const StagingLog*> logs;
   logs.reserve(numbers.size());
   for (const std::size_t v : numbers) logs.push_back(&variables_[v].log);
@@ -308,17 +323,26 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
 /// Choose codecs and layouts. Errors are agreed, except those of single fields, which are this
 /// rank's.
 Status ArrayFile::choose_codecs(std::vector<FieldState>& fields, std::vector<Status>& prepared) {
-  TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
-  // All ranks must assume the same number of threads: the slowest rank determines a flush's time.
-  std::uint64_t least_threads = n_threads();
-  comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
   std::vector<bool> ours;
   ours.reserve(fields.size());
+  bool any_compressed = false;
+  bool any_chosen = options_.file.has_target();
   for (const FieldState& field : fields) {
+    const bool compressed = !stored_plainly(field.definition);
     ours.push_back(codec_is_ours_to_choose(field.definition.options));
+    any_compressed = any_compressed || compressed;
+    any_chosen = any_chosen || (ours.back() && compressed);
   }
+  // The profile also has the alignment of compressed chunks.
+  if (any_compressed || any_chosen) {
+    TAILRACE_TRY(need_profile(*comm_, options_.file, nullptr, path_, profile_));
+  }
+  // All ranks must assume the same number of threads: the slowest rank determines a flush's time.
+  std::uint64_t least_threads = n_threads();
+  if (any_chosen) comm_->allreduce(std::span<std::uint64_t>(&least_threads, 1), Reduction::min);
+  MachineProfile unused;
   RankNumbers none;
-  TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, *profile_,
+  TAILRACE_TRY(choose_codecs_for(*comm_, fields, options_.file, profile_ ? *profile_ : unused,
                                  {n_threads(), least_threads}, none));
   prepared.clear();
   for (std::size_t i = 0; i < fields.size(); ++i) {

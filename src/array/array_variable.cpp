@@ -194,14 +194,17 @@ std::unique_ptr<Codec> existing_codec(std::unique_ptr<Codec> stored, std::size_t
   return std::make_unique<ExistingCodec>(std::move(stored), swapped_bytes);
 }
 
-Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes) {
-  TAILRACE_TAKE(const Bytes received, broadcast_from_root(comm, [](ByteWriter& message) {
+Status read_array_options(Comm& comm, ArrayFileOptions& options, bool writes, int* flags) {
+  TAILRACE_TAKE(const Bytes received, broadcast_from_root(comm, [flags](ByteWriter& message) {
+                  message.add(flags != nullptr ? *flags : 0);
                   TAILRACE_TAKE(const OptionsText given, options_text_of_environment());
                   message.add_text(given.text);
                   message.add_text(given.file);
                   return Status();
                 }));
   ByteReader reader(received);
+  const int of_root = reader.take<int>();
+  if (flags != nullptr) *flags = of_root;
   const std::string text = reader.take_text();
   TAILRACE_TRY(apply_glob_options(text, options, reader.take_text()).within("TAILRACE_OPTIONS"));
   if (writes) {

@@ -44,29 +44,34 @@ DatasetArray::~DatasetArray() {
 
 Result<std::unique_ptr<DatasetArray>> DatasetArray::create(std::unique_ptr<Comm> comm,
                                                            const std::string& path,
-                                                           const ArrayFileOptions& options) {
+                                                           const ArrayFileOptions& options,
+                                                           const Status& mine) {
   std::unique_ptr<DatasetArray> file(new DatasetArray(std::move(comm), path, options));
-  TAILRACE_TRY(file->start(true));
+  TAILRACE_TRY(file->start(true, mine));
   return file;
 }
 
 Result<std::unique_ptr<DatasetArray>> DatasetArray::open(std::unique_ptr<Comm> comm,
                                                          const std::string& path,
-                                                         const ArrayFileOptions& options) {
+                                                         const ArrayFileOptions& options,
+                                                         const Status& mine) {
   std::unique_ptr<DatasetArray> file(new DatasetArray(std::move(comm), path, options));
-  TAILRACE_TRY(file->start(false));
+  TAILRACE_TRY(file->start(false, mine));
   return file;
 }
 
-Status DatasetArray::start(bool create) {
-  TAILRACE_TRY(agree_on_options());
-  writable_ = true;
+Status DatasetArray::start(bool create, const Status& mine) {
   // The rank with the least memory decides how datasets are stored.
-  const std::uint64_t own_bytes = options_.file.memory_bytes;
-  std::uint64_t most[] = {time_now(), ~own_bytes, ~(own_bytes - memory_.cap_bytes())};
-  comm_->allreduce(std::span(most), Reduction::max);
-  begin_time(most[0]);
-  least_memory_ = {~most[1], ~most[2]};
+  std::uint64_t latest = time_now();
+  std::uint64_t least_bytes = options_.file.memory_bytes;
+  std::uint64_t least_of_encoding = least_bytes - memory_.cap_bytes();
+  RankNumbers numbers;
+  numbers.add(Reduction::max, latest);
+  numbers.add(Reduction::min, least_bytes, least_of_encoding);
+  TAILRACE_TRY(agree_on_options(mine, numbers));
+  writable_ = true;
+  begin_time(latest);
+  least_memory_ = {least_bytes, least_of_encoding};
   std::vector<std::string> sharing;
   if (create) {
     TAILRACE_TRY(output_.create(*comm_, path_, options_.file));
@@ -404,8 +409,11 @@ void DatasetArray::begin_time(std::uint64_t latest) {
 }
 
 void DatasetArray::add_to_meeting(RankNumbers& along) {
-  meeting_ = {memory_.over_cap() ? 1U : 0U, time_now(), epoch_ - flushed_epoch_};
+  meeting_ = {memory_.over_cap() ? 1U : 0U, time_now(), epoch_ - flushed_epoch_, bits_of_staged()};
   along.add(Reduction::max, meeting_.short_of_memory, meeting_.latest, meeting_.most_calls);
+  along.add(Reduction::bit_or, meeting_.staged);
+  for (std::uint64_t& number : most_to_meet_) along.add(Reduction::max, number);
+  has_met_to_close_ = false;
 }
 
 /// Restart the order of puts after a meeting of all ranks.
@@ -414,9 +422,18 @@ void DatasetArray::leave_meeting() {
   calls_since_flush_ = meeting_.most_calls;
 }
 
-/// Agree on the datasets that have staged values on any rank. Collective: one allreduce of 16 bytes
-/// a dataset.
+/// Agree on the datasets that have staged values on any rank. Call it after begin_collective(),
+/// which has agreed on the first 64. Collective; one allreduce of 24 bytes a dataset if there are
+/// more, or if a flush was completed.
 std::vector<bool> DatasetArray::agree_on_staged() {
+  if (meeting_is_current() && variables_.size() <= kBitsOfStaged) {
+    leave_meeting();
+    std::vector<bool> bits;
+    for (std::size_t v = 0; v < variables_.size(); ++v) {
+      bits.push_back((meeting_.staged >> v & 1U) != 0);
+    }
+    return bits;
+  }
   std::vector<std::uint64_t> staged;
   for (const ArrayVariable& variable : variables_) staged.push_back(variable.staged() ? 1 : 0);
   RankNumbers numbers;
@@ -430,7 +447,12 @@ std::vector<bool> DatasetArray::agree_on_staged() {
 /// Inspect the datasets that this rank has not inspected yet. The program may have deleted a
 /// dataset since another rank staged values of it. The dataset is then missing, or its address
 /// belongs to another one, and its staged values are dropped on all ranks. Errors are agreed.
+/// Collective: one agreement.
 Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
+  if (std::ranges::count(staged, true) == 0) {
+    lifetimes_.end_search();
+    return Status();
+  }
   std::vector<std::uint64_t> there(staged.size(), 1);
   Status mine;
   for (std::size_t v = 0; v < staged.size() && mine.ok(); ++v) {
@@ -443,8 +465,9 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
     });
   }
   lifetimes_.end_search();
-  TAILRACE_TRY(comm_->agree(mine));
-  comm_->allreduce(std::span<std::uint64_t>(there), Reduction::min);
+  RankNumbers numbers;
+  numbers.add_all(Reduction::min, there);
+  TAILRACE_TRY(comm_->agree(mine, numbers));
   for (std::size_t v = 0; v < staged.size(); ++v) {
     if (there[v] != 0) continue;
     staged[v] = false;
@@ -528,19 +551,24 @@ Status DatasetArray::flush_concurrently_to_close() {
   return flushed;
 }
 
-Status DatasetArray::meet_to_close() {
+Status DatasetArray::meet_to_close(std::span<std::uint64_t> most) {
+  TAILRACE_CHECK(most.size() <= most_to_meet_.size());
   Status first;
   for (bool all_close = false; !all_close;) {
+    std::ranges::copy(most, most_to_meet_.begin());
     const Status met = begin_collective(&all_close);
     if (first.ok() && (all_close || met.code() != Code::disagreement)) first = met;
   }
+  std::copy_n(most_to_meet_.begin(), most.size(), most.begin());
+  most_to_meet_ = {};
+  has_met_to_close_ = true;
   return first;
 }
 
-Status DatasetArray::close() {
+Status DatasetArray::close(const RankNumbers& along) {
   TAILRACE_TRY(check_open());
   const bool flushed_before = flushed_to_close_;
-  Status ended = begin_collective();
+  Status ended = has_met_to_close_ ? Status() : begin_collective();
   // Values of successful puts are written even if another put failed. An async flush that failed is
   // retried.
   if (output_.broken().ok() && !flushed_to_close_) {
@@ -556,18 +584,18 @@ Status DatasetArray::close() {
       return Status();
     });
   }
-  const Status finished = abort();
+  const Status finished = abort(along);
   return ended.ok() ? finished : ended;
 }
 
-Status DatasetArray::abort() {
+Status DatasetArray::abort(const RankNumbers& along) {
   closed_ = true;
   drop_flight();
   lane_stock_.reset();
   flushed_file_.drop();
   variables_.clear();
   metadata_.close_private();
-  return output_.close(!model_changed_);
+  return output_.close(!model_changed_, along);
 }
 
 // --- the stages of a flush

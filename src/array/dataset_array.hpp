@@ -22,6 +22,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -49,10 +50,12 @@ class DatasetArray final : private ArrayEngine {
   /// @error like Output::create, Output::open
   static Result<std::unique_ptr<DatasetArray>> create(std::unique_ptr<Comm> comm,
                                                       const std::string& path,
-                                                      const ArrayFileOptions& options);
+                                                      const ArrayFileOptions& options,
+                                                      const Status& mine = Status());
   static Result<std::unique_ptr<DatasetArray>> open(std::unique_ptr<Comm> comm,
                                                     const std::string& path,
-                                                    const ArrayFileOptions& options);
+                                                    const ArrayFileOptions& options,
+                                                    const Status& mine = Status());
   ~DatasetArray();
 
   Comm& comm() { return *comm_; }
@@ -174,8 +177,12 @@ class DatasetArray final : private ArrayEngine {
   /// Begin any other collective call. Errors are alike.
   Status meet() { return begin_collective(); }
   /// Begin closing: wait until all ranks close. Other collective calls fail meanwhile, on all
-  /// ranks. @returns failures since the last collective call
-  Status meet_to_close();
+  /// ranks. Collective: one agreement, more while some ranks make other calls.
+  /// @param most  numbers of the caller, kNumbersToMeet at most, replaced by their maximum over all
+  /// ranks.
+  /// @returns failures since the last collective call
+  Status meet_to_close(std::span<std::uint64_t> most = {});
+  static constexpr std::size_t kNumbersToMeet = 4;
   Status flush();
   /// Start an async flush, in mode async and if threads can encode it (at least one chunked
   /// dataset, and only built-in codecs). All values are taken before the return. The next
@@ -190,9 +197,12 @@ class DatasetArray final : private ArrayEngine {
   /// any more. Not collective.
   void end_alone() { drop_flight(); }
   bool flushes_concurrently() const { return options_.file.mode == StepMode::async; }
-  Status close();
+  /// Flush and close. Directly after meet_to_close() it does not meet again. Collective. Cost
+  /// without values: an agreement and two broadcasts, after meet_to_close().
+  /// @param along  numbers of the caller, reduced over all ranks.
+  Status close(const RankNumbers& along = {});
   /// Close without writing to the file, after close() has failed.
-  Status abort();
+  Status abort(const RankNumbers& along = {});
   bool broken() const { return !output_.broken().ok(); }
 
  private:
@@ -214,7 +224,7 @@ class DatasetArray final : private ArrayEngine {
       : ArrayEngine(std::move(comm), std::move(path), options) {
     options_.file.door = Door::hdf5;
   }
-  Status start(bool create);
+  Status start(bool create, const Status& mine);
   bool shares_chunks(std::size_t dataset) const;
   void add_members(std::size_t dataset, const NewDataset& definition);
   Status adopt(std::size_t dataset);
@@ -275,7 +285,10 @@ class DatasetArray final : private ArrayEngine {
     std::uint64_t short_of_memory = 0;
     std::uint64_t latest = 0;  ///< Clock time.
     std::uint64_t most_calls = 0;
+    std::uint64_t staged = 0;  ///< bits_of_staged(), of any rank.
   } meeting_;
+  std::array<std::uint64_t, kNumbersToMeet> most_to_meet_{};  ///< Numbers of meet_to_close().
+  bool has_met_to_close_ = false;        ///< The last collective call was meet_to_close().
   std::uint64_t calls_since_flush_ = 0;  ///< Maximum over all ranks, as of the last agreement.
   std::uint64_t time_base_ = 0;          ///< Start of the time in epochs; the same on every rank.
 };

@@ -4,6 +4,7 @@
 
 #include "array/staged_ranges.hpp"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -208,6 +209,13 @@ Result<bool> learn_of_others(Comm& comm, const std::vector<FieldState>& fields,
 
 Status resolve_staged_bounds(Comm& comm, std::span<const StagingLog* const> logs,
                              std::vector<FieldState>& fields) {
+  const auto by_values = [](const FieldState& field) {
+    return field.makes_dataset() && needs_range(field.definition.options);
+  };
+  if (std::ranges::none_of(fields, by_values)) {  // Alike on all ranks.
+    ValueRanges(fields).resolve_bounds(fields);
+    return Status();
+  }
   std::vector<StagedRange> staged;
   for (const StagingLog* log : logs) staged.emplace_back(*log);
   for (bool again = true; again;) {

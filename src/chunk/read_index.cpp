@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/byte_stream.hpp"
 #include "core/comm.hpp"
 
 namespace tailrace {
@@ -22,10 +23,16 @@ constexpr std::uint64_t kPlainEntryBytes = 12;
 /// Bytes of one broadcast, which each rank buffers.
 constexpr std::uint64_t piece_bytes = 4U << 20;
 
+/// Largest index of which every rank has a copy. A window would take longer to make than such an
+/// index to send.
+constexpr std::uint64_t kCopiedBytesMax = 64U << 10;
+
 /// Facts that all ranks need before the entries arrive.
 struct IndexFacts {
   std::uint64_t n_entries = 0;
   std::uint64_t plain = 1;
+  std::uint64_t entry_bytes() const { return plain != 0 ? kPlainEntryBytes : sizeof(StoredChunk); }
+  bool is_small() const { return n_entries <= kCopiedBytesMax / entry_bytes(); }
 };
 
 /// True if plain entries by chunk number suffice: no filter was skipped, no chunk has 4 GiB, and at
@@ -138,28 +145,35 @@ Status ReadIndex::open(Comm& comm, ChunkFile* file, const StoredDataset& dataset
                        std::uint64_t n_chunks) {
   if (opened_) return Status();
   std::vector<StoredChunk> chunks;
-  Status read;
-  Bytes facts_bytes(sizeof(IndexFacts));
-  if (comm.is_root()) {
+  const Result<Bytes> received = broadcast_from_root(comm, [&](ByteWriter& message) {
     // A failed refresh() leaves no file.
-    Result<std::vector<StoredChunk>> listed =
-        file != nullptr
-            ? file->chunks(dataset)
-            : Result<std::vector<StoredChunk>>(Status(Code::io_error, "the file is closed"));
-    read = listed.status();
-    if (read.ok()) chunks = std::move(*listed);
+    if (file == nullptr) return Status(Code::io_error, "the file is closed");
+    TAILRACE_TAKE(chunks, file->chunks(dataset));
     IndexFacts facts;
     facts.plain = fits_plain(chunks, n_chunks) ? 1 : 0;
     facts.n_entries = facts.plain != 0 ? n_chunks : chunks.size();
-    std::memcpy(facts_bytes.data(), &facts, sizeof facts);
-  }
-  TAILRACE_TRY(agree_with_root(comm, read));
-  comm.broadcast(facts_bytes, 0);
-  IndexFacts facts;
-  std::memcpy(&facts, facts_bytes.data(), sizeof facts);
+    message.add(facts);
+    std::size_t next = 0;
+    if (facts.is_small()) {
+      message.add_bytes(pack_entries(chunks, facts.plain != 0, 0, facts.n_entries, next));
+    }
+    return Status();
+  });
+  if (!received.ok()) return received.status();
+  ByteReader reader(*received);
+  const auto facts = reader.take<IndexFacts>();
   plain_ = facts.plain != 0;
   n_entries_ = facts.n_entries;
-  const std::uint64_t entry_bytes = plain_ ? kPlainEntryBytes : sizeof(StoredChunk);
+  segments_.clear();
+  if (facts.is_small()) {
+    const std::span<const std::byte> entries = reader.rest();
+    own_copy_.assign(entries.begin(), entries.end());
+    entries_per_segment_ = std::max<std::uint64_t>(1, n_entries_);
+    segments_.push_back(own_copy_.data());
+    note_opened();
+    return Status();
+  }
+  const std::uint64_t entry_bytes = facts.entry_bytes();
 
   // The smallest node has the most entries a rank. A window may span fewer ranks than the node has
   // (TAILRACE_RANKS_PER_NODE): then repeat with its number of ranks.
@@ -182,7 +196,6 @@ Status ReadIndex::open(Comm& comm, ChunkFile* file, const StoredDataset& dataset
   }
   std::uint64_t own_begin = 0;
   std::byte* own = nullptr;
-  segments_.clear();
   if (window.ok()) {
     window_ = std::move(*window);
     for (int i = 0; i < window_->n_ranks_on_node(); ++i) {
@@ -215,11 +228,15 @@ Status ReadIndex::open(Comm& comm, ChunkFile* file, const StoredDataset& dataset
   }
   // The Comm's barrier also orders memory: writes of other ranks before it are visible after it.
   comm.barrier();
+  note_opened();
+  return Status();
+}
+
+void ReadIndex::note_opened() {
   opened_ = true;
   walked_ = false;
   table_ = ChunkTable();
   looked_up_.clear();
-  return Status();
 }
 
 void ReadIndex::abandon() {

@@ -4,7 +4,8 @@
 // slab of a dataset with a million chunks costs microseconds. This rank reads the complete index
 // once the look-ups have cost as much as that. It also does so if a look-up finds nothing, which
 // only the complete index can explain. Alternatively, the ranks open it together: rank 0 reads it,
-// and each node stores one copy in memory that its ranks share.
+// and each node stores one copy in memory that its ranks share. Of a small index each rank has a
+// copy.
 
 #pragma once
 
@@ -30,8 +31,9 @@ class ReadIndex {
               std::span<const std::uint64_t> chunk_indexes, std::vector<StoredChunk>& found);
 
   /// Have rank 0 read the index and every node store it. Collective. `file`: only used on rank 0.
-  /// Cost: 0.2 us a chunk at rank 0, and a broadcast in pieces. It has 12 bytes a chunk, or 32 if a
-  /// filter was skipped or most chunks are missing.
+  /// Cost: 0.2 us a chunk at rank 0, and one broadcast, in pieces if it is large. It has 12 bytes a
+  /// chunk, or 32 if a filter was skipped or most chunks are missing. Beyond 64 KiB also two
+  /// reductions, a window and a barrier.
   Status open(Comm& comm, ChunkFile* file, const StoredDataset& dataset, std::uint64_t n_chunks);
   bool opened() const { return opened_; }
   /// True if find() needs no file.
@@ -42,6 +44,7 @@ class ReadIndex {
  private:
   StoredChunk at(std::uint64_t chunk_index) const;
   StoredChunk shared_at(std::uint64_t chunk_index) const;
+  void note_opened();
   Status walk(ChunkFile& file, const StoredDataset& dataset);
   const std::byte* entry(std::uint64_t position) const;
 
@@ -56,7 +59,7 @@ class ReadIndex {
   std::uint64_t n_entries_ = 0;
   std::uint64_t entries_per_segment_ = 1;
   std::unique_ptr<NodeWindow> window_;
-  Bytes own_copy_;  ///< Used if no window can be made.
+  Bytes own_copy_;  ///< Used for a small index, and if no window can be made.
   std::vector<const std::byte*> segments_;
 };
 

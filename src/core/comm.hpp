@@ -95,6 +95,8 @@ class Tail {
   /// Return the end of the file when all ranks are known to have made their claims. Rank 0 only;
   /// not collective.
   virtual std::uint64_t end_at_root() = 0;
+  /// Set the end before any rank claims, unlike reset(). Rank 0 only; not collective.
+  virtual void start_at_root(std::uint64_t address) = 0;
   /// Set the end to rank 0's value. Collective; no claim may be pending.
   virtual void reset(std::uint64_t address) = 0;
   /// Signal that the step has failed, so that other ranks stop early. Ranks of this node see it
@@ -231,7 +233,9 @@ class Comm {
   /// Wait until all messages posted by this rank have been sent. Main thread only.
   virtual void finish_posts() = 0;
 
-  /// Create the shared end of a new file, starting at `address`. Collective.
+  /// Create the shared end of a new file, starting at `address`. Collective; ranks other than rank
+  /// 0 may claim after the next reduction or barrier. Cost: the first tail of a Comm costs nothing
+  /// if a closed file's tail is kept; else a window, and between nodes a communicator.
   virtual Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) = 0;
 
   /// Allocate memory that the ranks of each node share, `bytes_per_rank` for every rank.

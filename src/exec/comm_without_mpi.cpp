@@ -4,7 +4,7 @@
 
 namespace tailrace {
 
-Result<std::unique_ptr<Comm>> make_mpi_comm(const void*, std::size_t) {
+Result<std::unique_ptr<Comm>> make_mpi_comm(const void*, std::size_t, bool) {
   return Status(Code::unsupported, "this Tailrace was built without MPI; pass no communicator");
 }
 

@@ -1,4 +1,8 @@
-// MpiComm: Comm over a duplicate of the caller's communicator.
+// MpiComm: Comm over a duplicate of the caller's communicator, which it takes from a pool.
+//
+// An MpiComm has no parts (communicator, windows) until the first call that needs them. Reductions
+// of mixed numbers, which agree() makes, then also choose the parts. So a file whose first calls
+// are a broadcast and an agreement pays nothing for them.
 //
 // Every collective is started in its nonblocking form and then waited for in naps. These grow with
 // the time waited, to half a millisecond at most. MPI libraries poll while they wait. On a node
@@ -35,12 +39,6 @@ constexpr std::uint64_t kMessageLimit = 1ULL << 30;  // MPI counts are ints
 /// node, headers included). Larger messages made the sender wait for its receivers, 80 us on two
 /// ranks.
 constexpr std::size_t kBlockBytes = 3072;
-
-void merge_numbers(void* in, void* inout, int* n, MPI_Datatype*) {
-  const auto* from = static_cast<const MixedNumber*>(in);
-  auto* into = static_cast<MixedNumber*>(inout);
-  for (int i = 0; i < *n; ++i) into[i].merge(from[i]);
-}
 
 int byte_count(std::size_t n_bytes) {
   TAILRACE_CHECK(n_bytes <= INT_MAX);
@@ -103,56 +101,35 @@ class MpiSum final : public PendingSum {
 
 class MpiComm final : public Comm {
  public:
-  explicit MpiComm(MPI_Comm parent) : abandoned_parts_(abandoned_parts_of(parent)) {
-    number_ = abandoned_parts_->n_made++;
-    MPI_Comm_dup(parent, &comm_);
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
-    MPI_Comm_rank(comm_, &rank_);
-    MPI_Comm_size(comm_, &n_ranks_);
-    MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node_comm_);
-    MPI_Comm_size(node_comm_, &n_ranks_on_node_);
-    agree_with_root();
-    MPI_Comm_set_errhandler(node_comm_, MPI_ERRORS_RETURN);
-    MPI_Type_contiguous(sizeof(MixedNumber), MPI_BYTE, &parts_->mixed_number);
-    MPI_Type_commit(&parts_->mixed_number);
-    MPI_Op_create(&merge_numbers, 1, &parts_->merge_numbers);
+  explicit MpiComm(std::shared_ptr<MpiPool> pool) : pool_(std::move(pool)) {
+    pool_->enter();
+    MPI_Comm_rank(pool_->comm(), &rank_);
+    MPI_Comm_size(pool_->comm(), &n_ranks_);
+    MPI_Comm_rank(pool_->node_comm(), &rank_on_node_);
+    MPI_Comm_size(pool_->node_comm(), &n_ranks_on_node_);
+    n_ranks_on_host_ = pool_->n_ranks_on_host();
   }
 
   ~MpiComm() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized != 0) return;
-    if (abandoned_) {
-      // Without memory for the entry, the parts are left to MPI_Finalize.
-      const Status kept = local_part([this] {
-        abandoned_parts_->parts.emplace(number_, parts_);
-        return Status();
-      });
-      static_cast<void>(kept);
-      return;
-    }
-    finish_posts();
-    free_parts(*parts_);
+    if (!abandoned_ && parts_ != nullptr) finish_posts();
+    pool_->leave(parts_, abandoned_);
   }
 
   int rank() const override { return rank_; }
   int n_ranks() const override { return n_ranks_; }
-  int n_ranks_on_node() const override { return n_ranks_on_node_; }
-  bool leads_node() const override {
-    int rank_on_node = 0;
-    MPI_Comm_rank(node_comm_, &rank_on_node);
-    return rank_on_node == 0;
-  }
+  int n_ranks_on_node() const override { return n_ranks_on_host_; }
+  bool leads_node() const override { return rank_on_node_ == 0; }
   std::string place() const override {
-    int n_on_node = 1;  // Simulated nodes count here.
-    MPI_Comm_size(node_comm_, &n_on_node);
-    if (n_on_node == n_ranks_) return "";
+    if (n_ranks_on_node_ == n_ranks_) return "";
     std::array<char, 256> host{};
     const bool known = ::gethostname(host.data(), host.size() - 1) == 0;
     return std::string(" on ") + (known ? host.data() : "an unknown host");
   }
 
-  void barrier() override { barrier_politely(comm_, *errands_); }
+  void barrier() override { barrier_politely(parts().comm, *errands_); }
 
   /// MPICH 4.0 compares unsigned numbers of 64 bits as signed ones (Open MPI 4.1 those of type
   /// unsigned long), so that UINT64_MAX is the minimum. Minimum and maximum are therefore computed
@@ -171,12 +148,16 @@ class MpiComm final : public Comm {
     reduce(values.data(), values.size(), MPI_DOUBLE, op_of(reduction));
   }
   void allreduce(std::span<MixedNumber> numbers) override {
-    reduce(numbers.data(), numbers.size(), parts_->mixed_number, parts_->merge_numbers);
+    if (parts_ != nullptr) return reduce_mixed(parts_->comm, numbers);
+    std::vector<MixedNumber> all = pool_->offers();
+    all.insert(all.begin(), numbers.begin(), numbers.end());
+    reduce_mixed(pool_->comm(), all);
+    std::copy_n(all.begin(), numbers.size(), numbers.begin());
+    parts_ = pool_->choose(std::span(all).subspan(numbers.size()));
   }
 
   void broadcast(Bytes& bytes, int root) override {
     if (n_ranks_ == 1) return;
-    ++parts_->n_calls;
     std::uint64_t n_bytes = bytes.size();
     std::array<std::byte, kBlockBytes> block{};
     constexpr std::size_t in_block_max = kBlockBytes - sizeof n_bytes;
@@ -186,40 +167,46 @@ class MpiComm final : public Comm {
       std::copy_n(bytes.data(), n_in_block(), block.data() + sizeof n_bytes);
     }
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Ibcast(block.data(), byte_count(block.size()), MPI_BYTE, root, comm_, &request);
+    MPI_Ibcast(block.data(), byte_count(block.size()), MPI_BYTE, root,
+               parts_ != nullptr ? parts_->comm : pool_->comm(), &request);
     wait(&request);
+    if (rank_ != root) std::memcpy(&n_bytes, block.data(), sizeof n_bytes);
+    // The pool's communicator must not be left with a call that this rank gives up.
+    if (n_bytes > n_in_block()) ++parts().n_calls;
     if (rank_ != root) {
-      std::memcpy(&n_bytes, block.data(), sizeof n_bytes);
       bytes.resize(n_bytes);
       std::copy_n(block.data() + sizeof n_bytes, n_in_block(), bytes.data());
     }
+    if (n_bytes == n_in_block()) return;
     for (std::uint64_t at = n_in_block(); at < n_bytes; at += kMessageLimit) {
       const int part = byte_count(std::min(kMessageLimit, n_bytes - at));
-      MPI_Ibcast(bytes.data() + at, part, MPI_BYTE, root, comm_, &request);
+      MPI_Ibcast(bytes.data() + at, part, MPI_BYTE, root, parts_->comm, &request);
       wait(&request);
     }
     --parts_->n_calls;
   }
 
   std::vector<Bytes> gather(std::span<const std::byte> bytes, int root) override {
-    ++parts_->n_calls;
+    ++parts().n_calls;
     std::vector<Bytes> gathered = gather_along_tree(bytes, root);
     --parts_->n_calls;
     return gathered;
   }
   std::unique_ptr<PendingSum> start_sum(std::vector<std::uint64_t> values) override {
-    return std::make_unique<MpiSum>(*parts_, std::move(values), *errands_);
+    return std::make_unique<MpiSum>(parts(), std::move(values), *errands_);
   }
 
   /// Nonblocking consensus: synchronous sends, then a barrier that each rank enters once its sends
   /// are received. When the barrier completes, no message is in flight.
   std::vector<Message> exchange(std::vector<Message> outgoing) override {
-    ++parts_->n_calls;
-    const int tag = kExchangeTag + (exchange_parity_ ^= 1);
+    if (n_ranks_ == 1) return outgoing;
+    ++parts().n_calls;
+    const MPI_Comm comm = parts_->comm;
+    const int tag = kExchangeTag + (parts_->exchange_parity ^= 1);
     std::vector<MPI_Request> sends(outgoing.size(), MPI_REQUEST_NULL);
     for (std::size_t i = 0; i < outgoing.size(); ++i) {
       MPI_Issend(outgoing[i].payload.data(), byte_count(outgoing[i].payload.size()), MPI_BYTE,
-                 outgoing[i].peer, tag, comm_, &sends[i]);
+                 outgoing[i].peer, tag, comm, &sends[i]);
     }
     std::vector<Message> incoming;
     MPI_Request barrier = MPI_REQUEST_NULL;
@@ -241,7 +228,7 @@ class MpiComm final : public Comm {
       } else {
         MPI_Testall(static_cast<int>(sends.size()), sends.data(), &complete, MPI_STATUSES_IGNORE);
         if (complete != 0) {
-          MPI_Ibarrier(comm_, &barrier);
+          MPI_Ibarrier(comm, &barrier);
           in_barrier = true;
         }
       }
@@ -250,65 +237,49 @@ class MpiComm final : public Comm {
   }
 
   void post(Message message) override {
-    MpiParts::Post& post = posts_.emplace_back();
+    MpiParts::Post& post = parts().posts.emplace_back();
     post.payload = std::move(message.payload);
     ++parts_->n_posted;
     MPI_Isend(post.payload.data(), byte_count(post.payload.size()), MPI_BYTE, message.peer,
-              kPostTag, comm_, &post.request);
+              kPostTag, parts_->comm, &post.request);
     drop_finished_posts();
   }
 
   std::optional<Message> poll() override {
+    if (parts_ == nullptr) return std::nullopt;
     drop_finished_posts();
     std::optional<Message> message = receive(kPostTag);
     if (message) ++parts_->n_received;
     return message;
   }
 
-  bool posts_pending() const override { return !posts_.empty(); }
+  bool posts_pending() const override { return parts_ != nullptr && !parts_->posts.empty(); }
 
   void finish_posts() override {
-    for (MpiParts::Post& post : posts_) wait(&post.request);
-    posts_.clear();
+    if (parts_ == nullptr) return;
+    for (MpiParts::Post& post : parts_->posts) wait(&post.request);
+    parts_->posts.clear();
   }
 
   void abandon() override { abandoned_ = true; }
 
   Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(parts().comm, MPI_ERRORS_RETURN);
     Result<std::unique_ptr<Tail>> tail = make_mpi_tail(parts_, address, errands_);
-    MPI_Comm_set_errhandler(comm_, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_set_errhandler(parts_->comm, MPI_ERRORS_ARE_FATAL);
     return tail;
   }
 
   Result<std::unique_ptr<NodeWindow>> create_node_window(std::uint64_t bytes_per_rank) override {
+    parts();
     return make_mpi_node_window(parts_, bytes_per_rank);
   }
 
  private:
-  /// Broadcast two settings of rank 0: the size of nodes in tests, and its newest abandoned parts.
-  /// The environment and the parts of other ranks may differ.
-  void agree_with_root() {
-    std::array<std::uint64_t, 2 + kAbandonedMax> message{};  // ranks a node, how many parts, which
-    const char* text = environment_variable("TAILRACE_RANKS_PER_NODE");
-    if (text != nullptr) message[0] = static_cast<std::uint64_t>(std::max(std::atoi(text), 0));
-    const auto& abandoned = abandoned_parts_->parts;
-    for (auto at = abandoned.rbegin(); at != abandoned.rend() && message[1] + 2 < message.size();
-         ++at) {
-      message[2 + message[1]++] = at->first;
-    }
-    MPI_Bcast(message.data(), static_cast<int>(message.size()), MPI_UINT64_T, 0, comm_);
-    free_abandoned(*abandoned_parts_, std::span(message).subspan(2, message[1]), comm_);
-    if (message[0] > 0) pretend_nodes(static_cast<int>(message[0]));
-  }
-
-  /// Simulate nodes: with TAILRACE_RANKS_PER_NODE=N every N ranks form one, so that the paths
-  /// between nodes can be tested on one machine.
-  void pretend_nodes(int n_per_node) {
-    MPI_Comm part = MPI_COMM_NULL;
-    MPI_Comm_split(node_comm_, rank_ / n_per_node, rank_, &part);
-    MPI_Comm_free(&node_comm_);
-    node_comm_ = part;
+  /// Return the parts. Collective if the MpiComm has none yet: one allreduce.
+  MpiParts& parts() {
+    if (parts_ == nullptr) allreduce(std::span<MixedNumber>());
+    return *parts_;
   }
 
   /// Gather along a binomial tree. A rank receives the data of the ranks below it, in rank order
@@ -356,12 +327,13 @@ class MpiComm final : public Comm {
 
   void send_up(int parent, std::span<const std::uint64_t> sizes, std::span<const std::byte> bytes) {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(sizes.data(), static_cast<int>(sizes.size()), MPI_UINT64_T, parent, kGatherTag, comm_,
+    const MPI_Comm comm = parts_->comm;
+    MPI_Isend(sizes.data(), static_cast<int>(sizes.size()), MPI_UINT64_T, parent, kGatherTag, comm,
               &request);
     wait(&request);
     for (std::uint64_t at = 0; at < bytes.size(); at += kMessageLimit) {
       const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, bytes.size() - at));
-      MPI_Isend(bytes.data() + at, part, MPI_BYTE, parent, kGatherTag, comm_, &request);
+      MPI_Isend(bytes.data() + at, part, MPI_BYTE, parent, kGatherTag, comm, &request);
       wait(&request);
     }
   }
@@ -371,58 +343,65 @@ class MpiComm final : public Comm {
     const std::size_t first = sizes.size();
     sizes.resize(first + n_below);
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Irecv(&sizes[first], static_cast<int>(n_below), MPI_UINT64_T, child, kGatherTag, comm_,
+    const MPI_Comm comm = parts_->comm;
+    MPI_Irecv(&sizes[first], static_cast<int>(n_below), MPI_UINT64_T, child, kGatherTag, comm,
               &request);
     wait(&request);
     std::uint64_t at = bytes.size();
     bytes.resize(std::accumulate(&sizes[first], sizes.data() + sizes.size(), at));
     for (; at < bytes.size(); at += kMessageLimit) {
       const int part = byte_count(std::min<std::uint64_t>(kMessageLimit, bytes.size() - at));
-      MPI_Irecv(bytes.data() + at, part, MPI_BYTE, child, kGatherTag, comm_, &request);
+      MPI_Irecv(bytes.data() + at, part, MPI_BYTE, child, kGatherTag, comm, &request);
       wait(&request);
     }
   }
 
   void reduce(void* values, std::size_t n, MPI_Datatype type, MPI_Op op) {
     if (n_ranks_ == 1) return;
+    reduce_over(parts().comm, values, n, type, op);
+  }
+  void reduce_mixed(MPI_Comm comm, std::span<MixedNumber> numbers) {
+    if (n_ranks_ == 1) return;
+    reduce_over(comm, numbers.data(), numbers.size(), pool_->mixed_number(),
+                pool_->merge_numbers());
+  }
+  void reduce_over(MPI_Comm comm, void* values, std::size_t n, MPI_Datatype type, MPI_Op op) {
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(n), type, op, comm_, &request);
+    MPI_Iallreduce(MPI_IN_PLACE, values, static_cast<int>(n), type, op, comm, &request);
     wait(&request);
   }
 
   std::optional<Message> receive(int tag) {
     int found = 0;
     MPI_Status status;
-    MPI_Iprobe(MPI_ANY_SOURCE, tag, comm_, &found, &status);
+    MPI_Iprobe(MPI_ANY_SOURCE, tag, parts_->comm, &found, &status);
     if (found == 0) return std::nullopt;
     int n_bytes = 0;
     MPI_Get_count(&status, MPI_BYTE, &n_bytes);
     // Without memory, this throws and the message stays pending.
     Message message{status.MPI_SOURCE, Bytes(static_cast<std::size_t>(n_bytes))};
     MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Irecv(message.payload.data(), n_bytes, MPI_BYTE, message.peer, tag, comm_, &request);
+    MPI_Irecv(message.payload.data(), n_bytes, MPI_BYTE, message.peer, tag, parts_->comm, &request);
     wait_politely(&request, kShortNap, *errands_);
     return message;
   }
 
   void drop_finished_posts() {
-    for (auto post = posts_.begin(); post != posts_.end();) {
+    auto& posts = parts_->posts;
+    for (auto post = posts.begin(); post != posts.end();) {
       int complete = 0;
       MPI_Test(&post->request, &complete, MPI_STATUS_IGNORE);
-      post = complete != 0 ? posts_.erase(post) : std::next(post);
+      post = complete != 0 ? posts.erase(post) : std::next(post);
     }
   }
 
-  std::shared_ptr<AbandonedParts> abandoned_parts_;  ///< Parts made of the parent.
-  std::uint64_t number_ = 0;                         ///< Index among all parts made of the parent.
-  std::shared_ptr<MpiParts> parts_ = std::make_shared<MpiParts>();
-  MPI_Comm& comm_ = parts_->comm;
-  MPI_Comm& node_comm_ = parts_->node_comm;
-  std::list<MpiParts::Post>& posts_ = parts_->posts;
+  std::shared_ptr<MpiPool> pool_;
+  std::shared_ptr<MpiParts> parts_;  ///< Null until a call needs them.
   int rank_ = 0;
   int n_ranks_ = 1;
-  int n_ranks_on_node_ = 1;
-  int exchange_parity_ = 0;
+  int rank_on_node_ = 0;
+  int n_ranks_on_node_ = 1;  ///< Pretended nodes count.
+  int n_ranks_on_host_ = 1;  ///< They share the cores.
   bool abandoned_ = false;
   std::shared_ptr<Errands> errands_ = std::make_shared<Errands>();
 };
@@ -437,7 +416,8 @@ bool launched_by_mpi() {
 
 }  // namespace
 
-Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t handle_bytes) {
+Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t handle_bytes,
+                                            bool lasting) {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (mpi_comm == nullptr || handle_bytes != sizeof(MPI_Comm) || initialised == 0) {
@@ -445,7 +425,8 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t ha
                   "the communicator does not belong to the MPI library that Tailrace was built "
                   "with, or MPI is not initialised");
   }
-  return std::unique_ptr<Comm>(std::make_unique<MpiComm>(*static_cast<const MPI_Comm*>(mpi_comm)));
+  const MPI_Comm parent = *static_cast<const MPI_Comm*>(mpi_comm);
+  return std::unique_ptr<Comm>(std::make_unique<MpiComm>(MpiPool::of(parent, lasting)));
 }
 
 std::string mpi_library_version() {
@@ -474,7 +455,7 @@ std::unique_ptr<Comm> MpiSession::world() {
   int initialised = 0;
   MPI_Initialized(&initialised);
   if (initialised == 0) return make_self_comm();
-  return std::make_unique<MpiComm>(MPI_COMM_WORLD);
+  return std::make_unique<MpiComm>(MpiPool::of(MPI_COMM_WORLD, true));
 }
 
 }  // namespace tailrace

@@ -1,5 +1,5 @@
-// Parts of MpiComm: waiting, the shared tail, memory shared by a node, and cleanup after ranks that
-// gave up.
+// Parts of MpiComm: waiting, the pool of communicators and windows, the shared tail, and memory
+// shared by a node.
 
 #pragma once
 
@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -88,14 +88,17 @@ inline void barrier_politely(MPI_Comm comm, const Errands& errands = {}) {
   wait_politely(&request, kLongNap, errands);
 }
 
-// --- Cleanup after ranks that gave up.
+// --- The pool of a parent communicator.
 //
-// All ranks free communicators and windows together, but a rank that gives up is on its own. It
-// stores them as an attribute of the parent communicator. When the ranks make the next MpiComm of
-// that parent, they agree on the objects that all of them have given up, and free these.
+// Communicators and windows take milliseconds to make, longer than a small file. So a parent keeps
+// those of its closed files, and the next file uses them again. All ranks make and free them
+// together, but a rank that gives up is on its own: it leaves its parts to the pool, too.
 //
-// Invariant: an object that is freed has no call or message in flight on any rank, since the next
-// communicator may look the same to MPI. Objects that cannot be freed are left to MPI_Finalize.
+// Invariant 1: all ranks have the same list of parts, since they make and free parts together.
+// Invariant 2: parts are used again or freed once all ranks have left them, with no call or message
+// in flight on any rank. The ranks agree on that in the first reduction of the next MpiComm.
+// Invariant 3: a rank leaves parts without waiting for another rank.
+// Parts that cannot be freed are left to MPI_Finalize.
 
 inline constexpr int kPostTag = 7003;  // MpiComm uses the tags 7001 to 7004.
 
@@ -113,6 +116,7 @@ struct MpiParts {
   /// Message of a tail: step number and a value.
   using Letter = std::array<std::uint64_t, 2>;
   using Letters = std::list<std::pair<Letter, MPI_Request>>;
+  enum class Use : std::uint8_t { open, closed, given_up };
 
   /// Add an entry for a window. All ranks add them in the same order.
   std::list<Window>::iterator add_window() {
@@ -123,36 +127,83 @@ struct MpiParts {
 
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Comm node_comm = MPI_COMM_NULL;
-  MPI_Datatype mixed_number = MPI_DATATYPE_NULL;
-  MPI_Op merge_numbers = MPI_OP_NULL;
   std::list<Window> windows;
   std::uint64_t n_windows_made = 0;
-  std::list<Post> posts;  ///< Posts in flight.
-  Letters letters;        ///< Letters in flight of an abandoned tail.
+  /// Window of the first tail of each MpiComm that uses the parts, kept between them.
+  std::list<Window>::iterator tail_window = windows.end();
+  bool tail_is_free = true;  ///< This MpiComm has had no tail yet.
+  std::list<Post> posts;     ///< Posts in flight.
+  Letters letters;           ///< Letters in flight of a tail that has ended.
   std::int64_t n_posted = 0;
   std::int64_t n_received = 0;  ///< Posts of other ranks received here.
   int n_calls = 0;              ///< Calls in progress; a call that throws stays counted.
+  int exchange_parity = 0;
+  std::atomic<bool> pool_has_ended{false};  ///< The windows are freed with their owners.
+  /// Stored last by the thread that leaves the parts, and read first by the thread that takes them.
+  std::atomic<Use> use{Use::open};
 };
 
-/// Free all MPI objects of the parts. Collective.
-void free_parts(MpiParts& parts);
+/// Free the communicators of parts without windows. Collective.
+void free_communicators(MpiParts& parts);
 
-/// Most abandoned parts that are examined when a communicator is made.
-inline constexpr std::size_t kAbandonedMax = 8;
+/// Parts that were made of one parent communicator, and a communicator of the pool itself.
+class MpiPool {
+ public:
+  /// Return the pool of `parent`. Collective over it. Cost: nothing if it exists, else two
+  /// communicators and a broadcast.
+  /// @param lasting  false: the caller frees its handle at once. Then communicators of the same
+  /// ranks share a pool until MPI_Finalize, and the program must not use them concurrently.
+  /// Otherwise the pool ends when the program frees `parent`, which then waits for its ranks.
+  static std::shared_ptr<MpiPool> of(MPI_Comm parent, bool lasting);
 
-/// Parts that this rank has given up, keyed by their number among all that were made of one
-/// communicator. All ranks count these numbers alike.
-struct AbandonedParts {
-  std::uint64_t n_made = 0;
-  std::map<std::uint64_t, std::shared_ptr<MpiParts>> parts;
+  explicit MpiPool(MPI_Comm parent);
+  ~MpiPool();
+  MpiPool(const MpiPool&) = delete;
+  MpiPool& operator=(const MpiPool&) = delete;
+
+  /// Return this rank's numbers for the choice of parts; on all ranks equally many.
+  std::vector<MixedNumber> offers();
+  /// Choose parts by the reduced offers, and free those that are not needed. Collective. Cost:
+  /// nothing if parts are left, else two communicators.
+  std::shared_ptr<MpiParts> choose(std::span<const MixedNumber> agreed);
+  /// Count one more MpiComm, which calls leave() at its end. Not collective.
+  void enter() { ++n_users_; }
+  /// Leave parts, or null if none were chosen. Not collective.
+  void leave(const std::shared_ptr<MpiParts>& parts, bool given_up);
+  /// Free all parts that all ranks have left. Parts still in use are freed when they are left.
+  /// Collective. Cost: one allreduce.
+  void end();
+  bool ended() const { return ended_.load(); }
+
+  /// Communicators for the calls of an MpiComm that has no parts yet.
+  MPI_Comm comm() const { return comm_; }
+  MPI_Comm node_comm() const { return node_comm_; }
+  /// Number of ranks that share this rank's cores, whatever nodes are pretended.
+  int n_ranks_on_host() const { return n_ranks_on_host_; }
+  MPI_Datatype mixed_number() const { return mixed_number_; }
+  MPI_Op merge_numbers() const { return merge_numbers_; }
+
+ private:
+  /// Parts that are examined at once: the newest. Older ones wait until newer ones are freed.
+  static constexpr std::size_t kOfferedMax = 8;
+  /// Closed parts that are kept, in addition to those in use: two files are often open at a time.
+  static constexpr std::size_t kSpareMax = 2;
+
+  std::size_t first_offered() const { return parts_.size() - std::min(parts_.size(), kOfferedMax); }
+  void free_communicators_of_pool();
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm node_comm_ = MPI_COMM_NULL;
+  int n_ranks_on_host_ = 1;
+  MPI_Datatype mixed_number_ = MPI_DATATYPE_NULL;
+  MPI_Op merge_numbers_ = MPI_OP_NULL;
+  std::vector<std::shared_ptr<MpiParts>> parts_;
+  std::shared_ptr<MpiParts> next_parts_;  ///< Memory for the next parts.
+  bool lasting_ = true;
+  std::atomic<int> n_users_{0};        ///< Objects of MpiComm on this rank.
+  std::atomic<bool> given_up_{false};  ///< This rank has given up an MpiComm.
+  std::atomic<bool> ended_{false};
 };
-/// Return the abandoned parts that were made of `parent`. Not collective.
-std::shared_ptr<AbandonedParts> abandoned_parts_of(MPI_Comm parent);
-/// Free the parts with these numbers that all ranks have given up and that have nothing in flight.
-/// `numbers` has at most kAbandonedMax entries, the same on all ranks. Collective over `comm`.
-/// Cost: two allreduces; none if `numbers` is empty.
-void free_abandoned(AbandonedParts& abandoned, std::span<const std::uint64_t> numbers,
-                    MPI_Comm comm);
 
 // --- The shared end of the file over MPI: node-local atomics, and messages between nodes.
 

@@ -17,8 +17,9 @@
 // Invariant 3: while a rank waits for a claim, rank 0 stays in a Tailrace call: a collective call,
 // or let_go().
 // Invariant 4: with a single node there are neither tickets nor messages.
-// Invariant 5: every message is received before the tail is destroyed, since the next tail's
-// communicator may look the same to MPI.
+// Invariant 5: the next tail on the same ranks receives no message of this one. The first tail of
+// an MpiComm leaves its window and its messages to the pool, which uses them again once all
+// messages are received. Any other tail receives all messages before it is destroyed.
 //
 // A failure travels the same way: from its node to the leader, to rank 0, to all leaders.
 
@@ -100,28 +101,30 @@ class MpiTail final : public Tail {
  public:
   MpiTail(std::shared_ptr<MpiParts> parts, std::shared_ptr<Errands> errands)
       : parts_(std::move(parts)),
-        window_(parts_->add_window()),
+        kept_(std::exchange(parts_->tail_is_free, false)),
+        made_before_(kept_ && parts_->tail_window != parts_->windows.end()),
+        window_(made_before_ ? parts_->tail_window : parts_->add_window()),
         leaders_(window_->leaders),
         world_(parts_->comm),
         node_comm_(parts_->node_comm),
         errands_(std::move(errands)) {
+    if (kept_) parts_->tail_window = window_;
     int n_world = 1;
     MPI_Comm_size(world_, &n_world);
     MPI_Comm_size(node_comm_, &n_node_);
     MPI_Comm_rank(world_, &world_rank_);
     MPI_Comm_rank(node_comm_, &node_rank_);
-    int single = n_node_ == n_world ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &single, 1, MPI_INT, MPI_MIN, world_);
-    single_node_ = single != 0;
+    single_node_ = n_node_ == n_world;
+    has_cursor_ = single_node_ || node_holds_root();
   }
 
   ~MpiTail() override {
     int finalized = 0;
     MPI_Finalized(&finalized);
-    const bool over = finalized != 0 || abandoned_;
-    if (!over && connected_) receive_all();
+    const bool stays = finalized != 0 || abandoned_ || (kept_ && !parts_->pool_has_ended);
+    if (!stays && connected_) receive_all();
     std::erase(*errands_, this);
-    if (!over) {
+    if (!stays) {
       parts_->free_window(window_);
       return;
     }
@@ -130,48 +133,20 @@ class MpiTail final : public Tail {
     parts_->letters.splice(parts_->letters.end(), gone_);
   }
 
-  /// Make the window. Collective. The result is the same on every rank.
+  /// Make the window, if the parts have none, and start the file's end. Collective. The result is
+  /// the same on every rank.
   Status prepare(std::uint64_t address) {
-    bool failed = false;
-    void* memory = nullptr;
-    const MPI_Aint own_bytes = node_rank_ == 0 ? static_cast<MPI_Aint>(sizeof(NodeState)) : 0;
-    failed = MPI_Win_allocate_shared(own_bytes, 1, MPI_INFO_NULL, node_comm_, &memory,
-                                     &window_->window) != MPI_SUCCESS;
-    if (!failed) {
-      MPI_Aint shared_bytes = 0;
-      int unit = 0;
-      void* shared = nullptr;
-      MPI_Win_lock_all(MPI_MODE_NOCHECK, window_->window);
-      failed =
-          MPI_Win_shared_query(window_->window, 0, &shared_bytes, &unit, &shared) != MPI_SUCCESS;
-      if (!failed) {
-        node_ = static_cast<NodeState*>(shared);
-        if (node_rank_ == 0) new (node_) NodeState{};
-      }
-    } else {
-      window_->window = MPI_WIN_NULL;
+    TAILRACE_TRY(made_before_ ? Status() : make_window());
+    node_ = static_cast<NodeState*>(memory_of_leader());
+    // Ranks of the node do not use the state before the caller's next reduction.
+    if (leads()) {
+      new (node_) NodeState{};
+      node_->cursor.store(address);
     }
-    int any_failed = failed ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
-    if (any_failed != 0) {
-      return Status(
-          Code::unsupported,
-          "this MPI library cannot share memory within a node, which Tailrace needs to append "
-          "chunks to the file");
-    }
-    int leader = world_rank_;
-    MPI_Bcast(&leader, 1, MPI_INT, 0, node_comm_);
-    has_cursor_ = leader == 0;
-    if (!single_node_) {
-      MPI_Comm_split(world_, leads() ? 0 : MPI_UNDEFINED, world_rank_, &leaders_);
-      if (leads()) {
-        MPI_Comm_set_errhandler(leaders_, MPI_ERRORS_ARE_FATAL);
-        MPI_Comm_size(leaders_, &n_nodes_);
-      }
-      errands_->push_back(this);
-      connected_ = true;
-    }
-    reset(address);
+    if (single_node_) return Status();
+    if (leads()) MPI_Comm_size(leaders_, &n_nodes_);
+    errands_->push_back(this);
+    connected_ = true;
     return Status();
   }
 
@@ -261,6 +236,7 @@ class MpiTail final : public Tail {
     return address;
   }
   std::uint64_t end_at_root() override { return node_->cursor.load(); }
+  void start_at_root(std::uint64_t address) override { node_->cursor.store(address); }
 
   void reset(std::uint64_t address) override {
     // A claim that a failure cut short may have left a request pending. From here on, no rank of
@@ -297,6 +273,57 @@ class MpiTail final : public Tail {
 
  private:
   bool leads() const { return node_rank_ == 0; }
+
+  /// True if rank 0 is on this node: it is then the node's first rank.
+  bool node_holds_root() const {
+    MPI_Group world = MPI_GROUP_NULL;
+    MPI_Group node = MPI_GROUP_NULL;
+    MPI_Comm_group(world_, &world);
+    MPI_Comm_group(node_comm_, &node);
+    const int first = 0;
+    int first_in_world = MPI_UNDEFINED;
+    MPI_Group_translate_ranks(node, 1, &first, world, &first_in_world);
+    MPI_Group_free(&world);
+    MPI_Group_free(&node);
+    return first_in_world == 0;
+  }
+
+  /// Make the window, and between several nodes the leaders' communicator. Collective.
+  Status make_window() {
+    void* memory = nullptr;
+    const MPI_Aint own_bytes = leads() ? static_cast<MPI_Aint>(sizeof(NodeState)) : 0;
+    bool failed = MPI_Win_allocate_shared(own_bytes, 1, MPI_INFO_NULL, node_comm_, &memory,
+                                          &window_->window) != MPI_SUCCESS;
+    if (failed) {
+      window_->window = MPI_WIN_NULL;
+    } else {
+      MPI_Win_lock_all(MPI_MODE_NOCHECK, window_->window);
+      failed = memory_of_leader() == nullptr;
+    }
+    int any_failed = failed ? 1 : 0;
+    MPI_Allreduce(MPI_IN_PLACE, &any_failed, 1, MPI_INT, MPI_MAX, world_);
+    if (any_failed != 0) {
+      if (kept_) parts_->tail_window = parts_->windows.end();
+      return Status(
+          Code::unsupported,
+          "this MPI library cannot share memory within a node, which Tailrace needs to append "
+          "chunks to the file");
+    }
+    if (single_node_) return Status();
+    MPI_Comm_split(world_, leads() ? 0 : MPI_UNDEFINED, world_rank_, &leaders_);
+    if (leads()) MPI_Comm_set_errhandler(leaders_, MPI_ERRORS_ARE_FATAL);
+    return Status();
+  }
+
+  /// Memory of the node's first rank in the window; null if MPI cannot tell.
+  void* memory_of_leader() const {
+    MPI_Aint shared_bytes = 0;
+    int unit = 0;
+    void* shared = nullptr;
+    const bool told =
+        MPI_Win_shared_query(window_->window, 0, &shared_bytes, &unit, &shared) == MPI_SUCCESS;
+    return told ? shared : nullptr;
+  }
   unsigned parity() const { return static_cast<unsigned>(step_ & 1U); }
 
   // --- Claims within the node.
@@ -519,6 +546,8 @@ class MpiTail final : public Tail {
   }
 
   std::shared_ptr<MpiParts> parts_;
+  bool kept_;         ///< The window stays with the parts.
+  bool made_before_;  ///< The parts have had a tail.
   std::list<MpiParts::Window>::iterator window_;
   MPI_Comm& leaders_;  ///< Communicator of the window.
   MPI_Comm world_;

@@ -15,6 +15,7 @@ class SelfTail final : public Tail {
   std::uint64_t claim(std::uint64_t n_bytes) override { return end_.fetch_add(n_bytes); }
   std::uint64_t end() override { return end_.load(); }
   std::uint64_t end_at_root() override { return end_.load(); }
+  void start_at_root(std::uint64_t address) override { end_.store(address); }
   void reset(std::uint64_t address) override { end_.store(address); }
   void raise_failure() override { failed_.store(true); }
   bool failure_raised() const override { return failed_.load(); }

@@ -88,11 +88,6 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
   return Status();
 }
 
-/// True if the encoding of the field depends on the range of its values.
-bool needs_range(const FieldOptions& options) {
-  return options.bound.needs_range() || options.guards.minmax;
-}
-
 /// Check that the field's axes and chunks suit these guards.
 Status check_guards_of_chunks(const FieldDefinition& definition, const CodecRequest& request) {
   const Guards& guards = request.guards;
@@ -222,6 +217,10 @@ std::string decision_text(const ResolvedField& resolved) {
 }
 
 }  // namespace
+
+bool needs_range(const FieldOptions& options) {
+  return options.bound.needs_range() || options.guards.minmax;
+}
 
 DatasetFacts facts_of(const FieldDefinition& definition) {
   DatasetFacts facts;

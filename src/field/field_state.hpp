@@ -129,6 +129,9 @@ struct FieldState {
 /// Facts about a field for the policies, without the time dimension.
 DatasetFacts facts_of(const FieldDefinition& definition);
 
+/// True if the encoding of the field depends on the range of its values.
+bool needs_range(const FieldOptions& options);
+
 /// True if a field is stored contiguously because it has nothing to compress: a scalar, or empty.
 bool stored_plainly(const FieldDefinition& definition);
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/byte_stream.hpp"
 #include "exec/comm_factory.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/one_file.hpp"
@@ -34,40 +35,48 @@ Hdf5File::Settings metadata_settings(const FileOptions& options) {
 }
 
 Status Output::agree(Comm& comm, const std::string& path, const FileOptions& options, Door door,
-                     const std::string& more) {
+                     const std::string& more, const Status& mine, const RankNumbers& along) {
   const std::string text = "path " + path + "\n" + agreed_text(options, door) + more;
-  return agree_on_text(comm, "the file", text, check_door(options, door));
+  return agree_on_text(comm, "the file", text, mine.ok() ? check_door(options, door) : mine, along);
 }
 
 // --- opening
+
+/// Lock the file that `path` leads to, unless it is locked already. Rank 0 only.
+Status Output::claim_at_root(const std::string& path) {
+  if (!path_.empty()) return Status();
+  TAILRACE_TAKE(const std::string target, resolve_links(path));
+  TAILRACE_TRY(lock_.take(target));
+  path_ = target;
+  // The previous job may have ended a moment ago on other nodes.
+  refresh_file_on_nodes(*comm_, path_);
+  return Status();
+}
+
+/// Run rank 0's first work on the file, and give all ranks its outcome and the path. Collective:
+/// one broadcast.
+Status Output::share_claim(const std::function<Status()>& at_root) {
+  const bool is_new = path_.empty();
+  const Result<Bytes> shared = broadcast_from_root(*comm_, [&](ByteWriter& message) {
+    TAILRACE_TRY(at_root());
+    message.add_text(path_);
+    return Status();
+  });
+  if (!shared.ok()) return shared.status();
+  if (!is_new || comm_->is_root()) return Status();
+  path_ = ByteReader(*shared).take_text();
+  // Rank 1 joins too: it may outlive rank 0 on the same node.
+  const bool represents_node = comm_->leads_node() || comm_->rank() == 1;
+  if (!comm_->place().empty() && represents_node) nodes_lock_.join(path_);
+  refresh_file_on_nodes(*comm_, path_);  // Readers of the file wait for a later agreement.
+  return Status();
+}
 
 Status Output::claim(Comm& comm, const std::string& path) {
   if (!path_.empty()) return Status();
   comm_ = &comm;
   pid_ = ::getpid();
-  Bytes resolved;
-  Status claimed;
-  if (comm.is_root()) {
-    const Result<std::string> target = resolve_links(path);
-    claimed = target.status();
-    if (target.ok()) {
-      claimed = lock_.take(*target);
-      resolved = {reinterpret_cast<const std::byte*>(target->data()),
-                  reinterpret_cast<const std::byte*>(target->data()) + target->size()};
-    }
-  }
-  TAILRACE_TRY(agree_with_root(comm, claimed));
-  comm.broadcast(resolved, 0);
-  path_.assign(reinterpret_cast<const char*>(resolved.data()), resolved.size());
-  // Rank 1 joins too: it may outlive rank 0 on the same node.
-  const bool represents_node = comm.leads_node() || comm.rank() == 1;
-  if (!comm.place().empty() && !comm.is_root() && represents_node) {
-    nodes_lock_.join(path_);
-  }
-  // The previous job may have ended a moment ago on other nodes. Readers of the file wait for an
-  // agreement that follows.
-  refresh_file_on_nodes(comm, path_);
-  return Status();
+  return share_claim([&] { return claim_at_root(path); });
 }
 
 std::string Output::remark() const {
@@ -121,50 +130,49 @@ Status Output::check_one_output(const std::string& path) {
   return tailrace::check_one_output(*comm_, path, storage_, end, open_again);
 }
 
-Status Output::make_tail() {
-  Result<std::unique_ptr<Tail>> tail = comm_->create_tail(0);
-  if (tail.ok()) tail_ = std::move(*tail);
-  return comm_->agree(tail.status());
+/// Prepare what all ranks need before rank 0 begins. Collective; the result is the same everywhere.
+Status Output::start(Comm& comm) {
+  comm_ = &comm;
+  pid_ = ::getpid();
+  TAILRACE_TAKE(tail_, comm.create_tail(0));
+  return Status();
+}
+
+/// Open on the other ranks the file that rank 0 has opened. Collective: one agreement.
+Status Output::open_on_others(const std::string& path) {
+  TAILRACE_TRY(comm_->agree(comm_->is_root() ? Status() : open_storage(path, false)));
+  return check_one_output(path);
 }
 
 Status Output::create(Comm& comm, const std::string& path, const FileOptions& options,
-                      LeftOver left_over) {
+                      LeftOver left_over, const AtRoot& at_root) {
   options_ = options;
-  TAILRACE_TRY(claim(comm, path));
-  Status opened;
-  if (comm.is_root()) {
-    opened = check_replaceable(path_, options.replace, "option replace=on replaces it");
-    if (opened.ok()) opened = clear_left_over(left_over);
-    if (opened.ok()) opened = open_storage(temporary_path(), true);
-  }
-  TAILRACE_TRY(comm.agree(opened));
-  if (!comm.is_root()) opened = open_storage(temporary_path(), false);
-  TAILRACE_TRY(comm.agree(opened));
-  TAILRACE_TRY(make_tail());
-  Status created;
-  if (comm.is_root()) {
-    Result<std::unique_ptr<Hdf5File>> file = Hdf5File::create(*storage_, allocator(), settings());
-    created = file.status();
-    if (file.ok()) file_ = std::move(*file);
-  }
-  TAILRACE_TRY(comm.agree(created));
-  TAILRACE_TRY(check_one_output(temporary_path()));
-  committed_end_ = tail_->end();
-  data_end_ = committed_end_ - metadata_->n_bytes;
-  return Status();
+  TAILRACE_TRY(start(comm));
+  const auto begin = [&]() -> Status {
+    TAILRACE_TRY(claim_at_root(path));
+    TAILRACE_TRY(check_replaceable(path_, options.replace, "option replace=on replaces it"));
+    TAILRACE_TRY(clear_left_over(left_over));
+    TAILRACE_TRY(open_storage(temporary_path(), true));
+    TAILRACE_TAKE(file_, Hdf5File::create(*storage_, allocator(), settings()));
+    committed_end_ = tail_->end_at_root();
+    data_end_ = committed_end_ - metadata_->n_bytes;
+    return at_root ? at_root(*file_) : Status();
+  };
+  TAILRACE_TRY(share_claim(begin));
+  return open_on_others(temporary_path());
 }
 
 Status Output::open(Comm& comm, const std::string& path, const FileOptions& options) {
   options_ = options;
-  TAILRACE_TRY(claim(comm, path));
+  TAILRACE_TRY(start(comm));
   in_place_ = true;
-  return open_at(path_);
+  return open_at(path, "");
 }
 
 Status Output::resume(Comm& comm, const std::string& path, const FileOptions& options) {
   options_ = options;
-  TAILRACE_TRY(claim(comm, path));
-  return open_at(temporary_path());
+  TAILRACE_TRY(start(comm));
+  return open_at(path, kPartialSuffix);
 }
 
 void Output::see_other_nodes() {
@@ -172,22 +180,20 @@ void Output::see_other_nodes() {
   if (!comm_->place().empty()) storage_->renew_reads();
 }
 
-Status Output::open_at(const std::string& path) {
-  if (path != path_) refresh_file_on_nodes(*comm_, path);
-  TAILRACE_TRY(comm_->agree(open_storage(path, false)));
-  TAILRACE_TRY(make_tail());
-  Status opened;
-  if (comm_->is_root()) {
-    Result<std::unique_ptr<Hdf5File>> file =
-        Hdf5File::open(*storage_, allocator(), settings(), committed_end_);
-    opened = file.status();
-    if (file.ok()) file_ = std::move(*file);
-  }
-  TAILRACE_TRY(comm_->agree(opened));
-  TAILRACE_TRY(check_one_output(path));
-  tail_->reset(committed_end_);
-  data_end_ = committed_end_ - metadata_->n_bytes;
-  return Status();
+/// Open the file of `path`, whose name has this suffix.
+Status Output::open_at(const std::string& path, const std::string& suffix) {
+  const auto begin = [&]() -> Status {
+    TAILRACE_TRY(claim_at_root(path));
+    if (!suffix.empty()) refresh_file_on_nodes(*comm_, path_ + suffix);
+    TAILRACE_TRY(open_storage(path_ + suffix, false));
+    TAILRACE_TAKE(file_, Hdf5File::open(*storage_, allocator(), settings(), committed_end_));
+    tail_->start_at_root(committed_end_);
+    data_end_ = committed_end_ - metadata_->n_bytes;
+    return Status();
+  };
+  TAILRACE_TRY(share_claim(begin));
+  if (!suffix.empty() && !comm_->is_root()) refresh_file_on_nodes(*comm_, path_ + suffix);
+  return open_on_others(path_ + suffix);
 }
 
 // --- space
@@ -391,7 +397,7 @@ void Output::leave_to_parent() {
   (void)commit_.release();
 }
 
-Status Output::close(bool keep) {
+Status Output::close(bool keep, const RankNumbers& along) {
   if (in_forked_child()) {
     const Status refused = broken();
     leave_to_parent();
@@ -409,7 +415,7 @@ Status Output::close(bool keep) {
   committer_.end();
   storage_.reset();
   nodes_lock_.release();  // From here on only rank 0 writes, and it closes last.
-  finished = comm_->agree(finished);
+  finished = comm_->agree(finished, along);
   refresh_file_on_nodes(*comm_, path_);  // A later reader sees all nodes' bytes.
   // Release the lock before the collective cleanup: a rank whose close() has returned may reopen
   // the file without the other ranks.

@@ -55,13 +55,16 @@ class Output {
   /// Check that all ranks name the same file and options, and that the interface `door` serves all
   /// requested options (option_table.hpp). Collective. Cost: one agreement.
   /// @param more  additional lines that must be equal, for settings that only the engine knows.
+  /// @param mine  this rank's failure before the call, which becomes that of all ranks.
+  /// @param along  numbers that are reduced over all ranks.
   /// @error disagreement  names the option.
   /// @error invalid_argument
   static Status agree(Comm& comm, const std::string& path, const FileOptions& options, Door door,
-                      const std::string& more = "");
+                      const std::string& more = "", const Status& mine = Status(),
+                      const RankNumbers& along = {});
 
   /// Lock the file that `path` leads to against other jobs, for the lifetime of this object.
-  /// create(), open() and resume() call it first; call it directly to inspect the file before.
+  /// create(), open() and resume() do it first; call it directly to inspect the file before.
   /// Collective; `comm` must outlive this. Cost: one broadcast. @error io_error  names the job that
   /// holds the lock.
   Status claim(Comm& comm, const std::string& path);
@@ -70,13 +73,18 @@ class Output {
     kept,     ///< Kept if it has a commit, unless options.replace: it can be recovered.
     replaced  ///< Replaced: it can be made again from its inputs.
   };
-  /// Create a file under its temporary name. Collective; `comm` must outlive this.
+  /// Work of rank 0 on a file that has just been created or opened.
+  using AtRoot = std::function<Status(Hdf5File& file)>;
+  /// Create a file under its temporary name. Collective; `comm` must outlive this. Cost: one
+  /// broadcast and one agreement; on several nodes see check_one_output().
+  /// @param at_root  its failure fails the call on all ranks.
   /// @error already_exists  the file, an unfinished one with commits, or another program's file
   /// under the temporary name.
   /// @error invalid_argument (a folder or device), io_error, no_space
   Status create(Comm& comm, const std::string& path, const FileOptions& options,
-                LeftOver left_over = LeftOver::kept);
-  /// Open an existing HDF5 file to add to it. Collective. @error not_found, corrupt, io_error
+                LeftOver left_over = LeftOver::kept, const AtRoot& at_root = nullptr);
+  /// Open an existing HDF5 file to add to it. Collective. Cost: that of create().
+  /// @error not_found, corrupt, io_error
   Status open(Comm& comm, const std::string& path, const FileOptions& options);
   /// Open the unfinished file that an earlier run has left for `path`, and continue it under its
   /// temporary name. Collective. @error see open()
@@ -163,9 +171,11 @@ class Output {
   /// that close the HDF5 file themselves.
   Status put_in_place();
 
-  /// Close the file. Collective; a pending commit must be finished. A file without a commit is
-  /// removed. @param keep  true if nothing has failed, so that the metadata may be closed normally.
-  Status close(bool keep);
+  /// Close the file. Collective: one agreement; a pending commit must be finished. A file without a
+  /// commit is removed.
+  /// @param keep  true if nothing has failed, so that the metadata may be closed normally.
+  /// @param along  numbers that are reduced over all ranks.
+  Status close(bool keep, const RankNumbers& along = {});
   /// Close the file on this rank only, without communication. Not collective. Called by the
   /// destructor.
   void abandon();
@@ -182,8 +192,11 @@ class Output {
  private:
   Status open_storage(const std::string& path, bool create);
   Status check_one_output(const std::string& path);
-  Status make_tail();
-  Status open_at(const std::string& path);
+  Status start(Comm& comm);
+  Status claim_at_root(const std::string& path);
+  Status share_claim(const std::function<Status()>& at_root);
+  Status open_at(const std::string& path, const std::string& suffix);
+  Status open_on_others(const std::string& path);
   Status clear_left_over(LeftOver left_over) const;
 
   void leave_to_parent();

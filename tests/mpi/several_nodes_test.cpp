@@ -83,6 +83,7 @@ TEST(SeveralNodes, ClaimsFollowEachOtherWithoutAGap) {
   const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok()) << tail.status().message();
+  comm->barrier();
   for (int step = 0; step < 3; ++step) {
     (*tail)->start_step();
     const std::vector<Claim> all = gathered(*comm, claim_in_threads(**tail, 40));
@@ -104,6 +105,7 @@ TEST(SeveralNodes, WhatIsExpectedIsHadBeforeRanksAreLetGo) {
   const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok());
+  comm->barrier();
   constexpr std::uint64_t n_bytes = 100'000;
   for (int step = 0; step < 3; ++step) {
     // The first rank of a node receives the others' expectations before it starts the step itself.
@@ -137,6 +139,7 @@ TEST(SeveralNodes, ATailThatGoesLeavesNoMessageToTheNext) {
     const std::uint64_t start = kStart + (25 - file) * 10'000'000;
     auto tail = comm->create_tail(start);
     ASSERT_TRUE(tail.ok());
+    comm->barrier();
     (*tail)->start_step();
     std::this_thread::sleep_for(std::chrono::milliseconds(random() % 4));
     const std::vector<Claim> all = gathered(*comm, claim_in_threads(**tail, 2));
@@ -158,6 +161,7 @@ TEST(SeveralNodes, ClaimsThatWaitLetRanksGo) {
   const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok());
+  comm->barrier();
   for (int step = 0; step < 3; ++step) {
     (*tail)->start_step();
     std::uint64_t address = 0;
@@ -185,6 +189,7 @@ TEST(SeveralNodes, AFailureReachesTheOtherNodesWithinTheStep) {
   const auto comm = api_test::comm_of_all();
   auto tail = comm->create_tail(kStart);
   ASSERT_TRUE(tail.ok());
+  comm->barrier();
   for (int failing = 0; failing < n_ranks(); ++failing) {
     (*tail)->start_step();
     EXPECT_FALSE((*tail)->failure_raised());

@@ -45,6 +45,7 @@ class SlowTail final : public Tail {
   }
   std::uint64_t end() override { return end_; }
   std::uint64_t end_at_root() override { return end_; }
+  void start_at_root(std::uint64_t address) override { end_ = address; }
   void reset(std::uint64_t address) override { end_ = address; }
   void raise_failure() override { failed_ = true; }
   bool failure_raised() const override { return failed_; }

@@ -72,6 +72,7 @@ class ThreadTail final : public Tail {
     return state_->end.load();
   }
   std::uint64_t end_at_root() override { return state_->end.load(); }
+  void start_at_root(std::uint64_t address) override { state_->end.store(address); }
   void reset(std::uint64_t address) override {
     hub_->barrier.arrive_and_wait();
     if (rank_ == 0) state_->end.store(address);
