@@ -768,8 +768,9 @@ Status Writer::close() {
   } else {
     const bool never_committed = !output_.in_place() && !output_.pending();
     const bool open = gathered_.anything_open() || record_.anything();
-    std::uint64_t any_open = open || (never_committed && flight_ == nullptr) ? 1 : 0;
-    comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
+    const bool must_commit = never_committed && flight_ == nullptr;  // The same on all ranks.
+    std::uint64_t any_open = open || must_commit ? 1 : 0;
+    if (!must_commit) comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
     if (any_open != 0) ended = end_step().status();
     // Also after a failed step: the commit of the one before may be pending.
     const Status waited = wait().status();

@@ -175,6 +175,18 @@ TEST_P(Collectives, OfTheFirstStepOfAField) {
   }
 }
 
+/// Creating and closing a file; the first one also makes communicators (api_abandon_test.cpp).
+TEST(FileCollectives, OfAFileWithoutSteps) {
+  create(scratch(), "replace=on").close();
+  n_collectives = 0;
+  create(scratch(), "replace=on").close();
+  // Create: agreements on options and on the opened file; broadcasts of the profile and of the
+  // file. Close: those of an empty step, which commits the file, and an agreement. Between nodes:
+  // two broadcasts and an agreement on one file.
+  const std::uint64_t most = 11 + 3;
+  EXPECT_LE(n_collectives, n_ranks() == 1 ? 0 : most);
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, Collectives,
                          testing::Values("mode=sync", "mode=async", "mode=in_situ,writers=each",
                                          "mode=in_situ", "mode=sync,verify=on,bound=abs=0.5",
