@@ -248,14 +248,22 @@ Status corrupt(const std::string& what) { return {Code::corrupt, "trz chunk: " +
 
 Status newer(const std::string& why) { return corrupt("needs a newer trz: " + why); }
 
+/// Versions 2 to 7 are those of chunks that were written before format 1 was defined.
+Status version_status(unsigned version) {
+  const std::string text = "format version " + std::to_string(version);
+  if (version < 2 || version > 7) return newer(text + ", expected 1");
+  return corrupt(text +
+                 " is of a development version older than format 1, which no release reads; write "
+                 "the data again");
+}
+
 Status head_status(HeadFailure failure, std::span<const std::uint8_t> chunk) {
   switch (failure) {
     case HeadFailure::none: return {};
     case HeadFailure::no_trz: return corrupt("not a trz chunk (wrong magic number)");
     case HeadFailure::checksum: return corrupt("the checksum is wrong: the bytes have changed");
     case HeadFailure::content: return corrupt("the header is invalid");
-    case HeadFailure::version:
-      return newer("format version " + std::to_string(chunk[kVersionAt]) + ", expected 1");
+    case HeadFailure::version: return version_status(chunk[kVersionAt]);
     case HeadFailure::features:
       return newer("unknown feature bits 0x" + hexadecimal(chunk[kExtentsAt] & kFeatureBits, 2));
     case HeadFailure::method:

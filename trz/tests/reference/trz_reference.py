@@ -136,6 +136,8 @@ def read_head(reader):
     """Type, method and extents of section 1."""
     check(reader.take(3) == b"TRZ", "not a trz chunk")
     version = reader.byte()
+    check(not 2 <= version <= 7, f"format version {version} is of a development version older "
+          "than format 1, which no release reads; write the data again")
     check(version == 1, f"needs a newer trz: format version {version}, expected 1")
     checksum = int.from_bytes(reader.take(4), "little")
     check(zlib.crc32(reader.data[8:]) == checksum, "the checksum does not fit")
