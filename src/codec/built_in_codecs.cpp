@@ -138,8 +138,9 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .has_books = true,
        .chunks_store_shape = true,
        .filter_id = trz::filter_id,
-       .readers_need =
-           "trz (Python: pip install tailrace-filters; others: libh5trz.so in HDF5_PLUGIN_PATH)",
+       .readers_need = "trz (Python: pip install ./python/filters in Tailrace's sources; others: "
+                       "libh5trz.so in "
+                       "HDF5_PLUGIN_PATH)",
        .stage = stored_trz_stage,
        .variants = trz_variants()},
       {.name = "xor",
@@ -149,8 +150,9 @@ const std::vector<CodecEntry>& built_in_codecs() {
        .settings = {"dimension"},
        .chunks_store_shape = true,
        .filter_id = neighbour_xor::filter_id,
-       .readers_need =
-           "xor (Python: pip install tailrace-filters; others: libh5xor.so in HDF5_PLUGIN_PATH)",
+       .readers_need = "xor (Python: pip install ./python/filters in Tailrace's sources; others: "
+                       "libh5xor.so in "
+                       "HDF5_PLUGIN_PATH)",
        .stage = stored_xor_stage},
       {.name = "",
        .summary = "shuffle",

@@ -35,8 +35,8 @@ bool is_ours(const std::string& name) {
 
 const char* need_of(const std::string& name) {
   if (is_ours(name)) {
-    return "pip install tailrace-filters and import tailrace_filters (or HDF5_PLUGIN_PATH with its "
-           "plug-ins)";
+    return "import tailrace_filters (pip install ./python/filters in Tailrace's sources) or set "
+           "HDF5_PLUGIN_PATH to its plug-ins";
   }
   return name == "lzf" ? "take h5py" : "pip install hdf5plugin and import it";
 }

@@ -95,7 +95,7 @@ TEST(ReaderForms, AFileSaysWhichFiltersItsReadersNeed) {
   EXPECT_EQ(text(), "");
   const std::vector<std::uint32_t> none;
   ASSERT_DONE(make_both(path, settings, {{482, 0, none, none, "xor"}}));
-  EXPECT_NE(text().find("tailrace-filters"), std::string::npos) << text();
+  EXPECT_NE(text().find("pip install ./python/filters"), std::string::npos) << text();
   EXPECT_NE(text().find(", for the filter xor;"), std::string::npos) << text();
   {
     // Filters added later are recorded as well.
