@@ -367,6 +367,11 @@ void Recovery::name_lost_datasets(const std::string& path, std::uint64_t n_bytes
 Status Recovery::look_at_partial(bool file_there) {
   const Result<LeftFile> left = look_at_left_file(partial_);
   if (!left.ok()) {
+    if (!file_there) {
+      const bool foreign = left.status().code() == Code::already_exists;
+      return Status(foreign ? Code::not_found : left.status().code(),
+                    "file " + in_quotes(path_) + " does not exist: " + left.status().message());
+    }
     found(left.status().message() + ".");
     return Status();
   }

@@ -82,6 +82,16 @@ TEST(Recover, NothingThereAndForeignFilesAreErrors) {
   EXPECT_EQ(inspect_and_recover(folder / "foreign", true).status().code(), Code::corrupt);
   std::ofstream(folder / "empty") << "";
   EXPECT_EQ(inspect_and_recover(folder / "empty", true).status().code(), Code::corrupt);
+  const std::string temporary = folder / "other.h5.partial";
+  std::ofstream(temporary) << "of another program";
+  for (const bool apply : {false, true}) {
+    const Status refused = inspect_and_recover(folder / "other.h5", apply).status();
+    EXPECT_EQ(refused.code(), Code::not_found);
+    EXPECT_NE(refused.message().find(temporary + "\", the temporary name"), std::string::npos)
+        << refused.message();
+    EXPECT_NE(refused.message().find("not written by Tailrace"), std::string::npos);
+    EXPECT_TRUE(fs::exists(temporary));
+  }
 }
 
 TEST(Recover, BytesBehindTheEndAreCutOff) {
