@@ -21,6 +21,7 @@
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
 
 namespace tailrace {
@@ -356,7 +357,7 @@ Result<std::unique_ptr<CopySide>> open_copy(const std::string& copy) {
         std::make_unique<ClassicSide>(std::move(bytes), std::move(*header)));
   }
   Hdf5Id file(H5Fopen(copy.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  if (!file.valid()) return hdf5_failure(Code::corrupt, copy + ": cannot be opened");
+  if (!file.valid()) return hdf5_open_failure(copy);
   return std::unique_ptr<CopySide>(std::make_unique<Hdf5Side>(copy, std::move(file)));
 }
 

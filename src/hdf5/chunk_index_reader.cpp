@@ -14,6 +14,7 @@
 #include "hdf5/dataset_describe.hpp"
 #include "hdf5/file_names.hpp"
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_walk.hpp"
 #include "hdf5/live_datasets.hpp"
 #include "hdf5/noting_driver.hpp"
@@ -113,7 +114,7 @@ Result<std::vector<StoredChunk>> ReaderOverDriver::chunks_of(const Hdf5Id& datas
                                                              const std::string& dataset_path) {
   const std::string what = "dataset \"" + dataset_path + "\"";
   noted_.failure = Status();  // Clear the failure of the previous dataset.
-  if (!dataset.valid()) return hdf5_failure(Code::not_found, what + " cannot be opened");
+  if (!dataset.valid()) return hdf5_open_failure(what);
   StoredDataset described;
   described.path = dataset_path;
   TAILRACE_TRY(describer_.describe(dataset.get(), described));

@@ -27,6 +27,7 @@
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/metadata_driver.hpp"
@@ -269,7 +270,8 @@ Status Hdf5FileOnDriver::create_group(const std::string& path, std::uint64_t exp
   for (const std::string& prefix : path_prefixes(path)) {
     if (H5Lexists(file_.get(), prefix.c_str(), H5P_DEFAULT) > 0) {
       const Hdf5Id there(H5Oopen(file_.get(), prefix.c_str(), H5P_DEFAULT));
-      if (there.valid() && H5Iget_type(there.get()) == H5I_GROUP) continue;
+      if (!there.valid()) return hdf5_open_failure(quoted("object", prefix));
+      if (H5Iget_type(there.get()) == H5I_GROUP) continue;
       return Status(Code::already_exists,
                     quoted("group", path) + ": " + quoted("object", prefix) + " is not a group");
     }
@@ -407,8 +409,7 @@ Result<std::int64_t> Hdf5FileOnDriver::create_exact(const ExactDataset& dataset)
 Result<Hdf5Id> Hdf5FileOnDriver::open_dataset(const std::string& path) {
   if (!exists(path)) return Status(Code::not_found, quoted("dataset", path) + " does not exist");
   Hdf5Id dataset(H5Dopen2(file_.get(), path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid())
-    return hdf5_failure(Code::not_found, quoted("dataset", path) + " cannot be opened");
+  if (!dataset.valid()) return hdf5_open_failure(quoted("dataset", path));
   return dataset;
 }
 
@@ -727,7 +728,7 @@ Status Hdf5FileOnDriver::set_attribute(const std::string& object_path, const std
   if (!exists(object_path)) return Status(Code::not_found, what + " does not exist");
   const bool is_root = path_prefixes(object_path).empty();
   const Hdf5Id object(H5Oopen(file_.get(), is_root ? "/" : object_path.c_str(), H5P_DEFAULT));
-  if (!object.valid()) return hdf5_failure(Code::internal, what + " cannot be opened");
+  if (!object.valid()) return hdf5_open_failure(what);
   return write_attribute(object.get(), name, value).within(what);
 }
 

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <string_view>
 #include <unordered_set>
+#include <utility>
 
 #include "core/environment.hpp"
 #include "hdf5/dataset_describe.hpp"
@@ -85,6 +88,35 @@ void prepare_plugin_folders() {
   (void)prepared;
 }
 
+Status hdf5_open_failure(const std::string& what, const std::string& consequence) {
+  struct Cause {
+    Code code = Code::corrupt;
+    bool first = true;
+  } cause;
+  const auto look = [](unsigned, const H5E_error2_t* error, void* data) -> herr_t {
+    auto& found = *static_cast<Cause*>(data);
+    // The first error is the cause; the others are its consequences.
+    if (std::exchange(found.first, false)) {
+      const bool missing = error->maj_num == H5E_SYM && error->min_num == H5E_NOTFOUND;
+      const bool other_kind = error->min_num == H5E_BADTYPE;
+      if (missing) found.code = Code::not_found;
+      if (other_kind) found.code = Code::invalid_argument;
+      constexpr std::string_view said = "errno = ";
+      const std::string_view text = error->desc != nullptr ? error->desc : "";
+      if (const std::size_t at = text.find(said); at != std::string_view::npos) {
+        const int number = std::atoi(text.substr(at + said.size()).data());
+        found.code = status_from_errno(number, "").code();
+      }
+    }
+    if (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) {
+      found.code = Code::out_of_memory;
+    }
+    return 0;
+  };
+  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, look, &cause);
+  return hdf5_failure(cause.code, what + consequence);
+}
+
 Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degree) {
   TAILRACE_TRY(check_hdf5_is_ours());
   prepare_plugin_folders();
@@ -101,7 +133,7 @@ Result<Hdf5Id> open_plain_hdf5(const std::string& path, H5F_close_degree_t degre
     H5Pset_fclose_degree(access.get(), tried);
     Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
     if (file.valid()) return file;
-    if (failure.ok()) failure = hdf5_failure(Code::corrupt, path + ": cannot open as HDF5");
+    if (failure.ok()) failure = hdf5_open_failure(path, ": cannot open as HDF5");
   }
   return failure;
 }

@@ -16,10 +16,18 @@ namespace tailrace {
 /// with HDF5 locked, before HDF5 decodes chunks; only the first call has an effect.
 void prepare_plugin_folders();
 
+/// The Status of a failed call that opens a file or an object, with the code that HDF5's errors
+/// show; call directly after it. `what` names what was to be opened: "dataset "/a"".
+/// @returns not_found; invalid_argument (an object of another kind); io_error, out_of_memory; else
+/// corrupt.
+Status hdf5_open_failure(const std::string& what,
+                         const std::string& consequence = " cannot be opened");
+
 /// Open a file for reading, with these plug-in folders. Call with HDF5 locked.
 /// @param degree  STRONG: closing the file closes all of its open objects. DEFAULT: for files that
 /// the application may also have open; HDF5 requires all openers to use the same degree.
 /// @error corrupt  truncated, damaged or not HDF5, with HDF5's own reason.
+/// @error not_found, io_error
 Result<Hdf5Id> open_plain_hdf5(const std::string& path,
                                H5F_close_degree_t degree = H5F_CLOSE_STRONG);
 

@@ -344,15 +344,17 @@ bool fills_at_creation(hid_t creation_list) {
 Result<Hdf5Id> dataset_creation_list(const DatasetDefinition& definition, ObjectForms forms,
                                      StubFilters& stubs) {
   Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
-  bool done = list.valid() && set_object_properties(list.get(), forms);
+  if (!list.valid() || !set_object_properties(list.get(), forms)) {
+    return hdf5_failure(Code::internal, "the creation property list cannot be made");
+  }
   const Shape& chunk_shape = definition.chunk_shape;
   const auto kind = !chunk_shape.empty() ? StoredForm::Kind::chunked
                     : definition.compact ? StoredForm::Kind::compact
                                          : StoredForm::Kind::contiguous;
-  done = done && set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0);
-  if (!done)
+  if (!set_layout(list.get(), kind, chunk_shape, definition.contiguous_address != 0)) {
     return hdf5_failure(Code::invalid_argument,
                         "chunk shape " + shape_text(chunk_shape) + " cannot be set");
+  }
   if (definition.stored_fill) {
     const Bytes& fill = *definition.stored_fill;
     const Hdf5Id decoded(definition.element_bytes > 0
@@ -377,8 +379,10 @@ Result<Hdf5Id> stored_creation_list(const StoredForm& storage, hid_t type,
                                     std::span<const std::byte> fill_value, bool planned, bool bare,
                                     ObjectForms forms, StubFilters& stubs) {
   Hdf5Id list(H5Pcreate(H5P_DATASET_CREATE));
-  if (!list.valid() || !set_object_properties(list.get(), forms) ||
-      !set_layout(list.get(), storage.kind, storage.chunk_shape, planned)) {
+  if (!list.valid() || !set_object_properties(list.get(), forms)) {
+    return hdf5_failure(Code::internal, "the creation property list cannot be made");
+  }
+  if (!set_layout(list.get(), storage.kind, storage.chunk_shape, planned)) {
     return hdf5_failure(Code::invalid_argument,
                         "chunk shape " + shape_text(storage.chunk_shape) + " cannot be set");
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hdf5/hdf5_handle.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/stub_filters.hpp"
 
@@ -19,7 +20,7 @@ Status write_slab(std::int64_t hdf5_id, const std::string& path, const Slab& sla
                   const void* buffer) {
   const std::string what = "dataset \"" + path + "\"";
   const Hdf5Id dataset(H5Dopen2(hdf5_id, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid()) return hdf5_failure(Code::not_found, what + " cannot be opened");
+  if (!dataset.valid()) return hdf5_open_failure(what);
   const Hdf5Id in_file(H5Dget_space(dataset.get()));
   if (!in_file.valid()) {
     return hdf5_failure(Code::internal, what + ": its extents cannot be read");
@@ -56,8 +57,7 @@ Status write_dataset_texts(std::int64_t hdf5_id, const std::string& path, const 
   }
   // HDF5 does not convert character sets: use the dataset's.
   const Hdf5Id dataset(H5Dopen2(hdf5_id, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid())
-    return hdf5_failure(Code::not_found, "dataset \"" + path + "\" cannot be opened");
+  if (!dataset.valid()) return hdf5_open_failure("dataset \"" + path + "\"");
   const Hdf5Id stored(H5Dget_type(dataset.get()));
   if (stored.valid() && H5Tget_class(stored.get()) == H5T_STRING) {
     H5Tset_cset(type.get(), H5Tget_cset(stored.get()));

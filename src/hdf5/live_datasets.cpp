@@ -118,9 +118,10 @@ bool select_slab(hid_t dataset, const Slab& slab, Hdf5Id& in_file, Hdf5Id& in_me
 Result<std::int64_t> open_dataset_at(std::int64_t file_id, std::uint64_t address) {
   const Hdf5Scope scope;
   Hdf5Id object(open_by_key(file_id, key_of(address)));
-  if (object.valid() && H5Iget_type(object.get()) == H5I_DATASET) return object.release();
-  return hdf5_failure(Code::not_found,
-                      "a dataset at address " + std::to_string(address) + " cannot be opened");
+  const std::string what = "object at address " + std::to_string(address);
+  if (!object.valid()) return hdf5_open_failure(what);
+  if (H5Iget_type(object.get()) == H5I_DATASET) return object.release();
+  return Status(Code::invalid_argument, what + " is not a dataset");
 }
 
 void close_hdf5_id(std::int64_t id) {

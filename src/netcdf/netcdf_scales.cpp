@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "hdf5/hdf5_links.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "netcdf/netcdf_model.hpp"
 
@@ -78,8 +79,7 @@ Result<hid_t> OpenDatasets::find(hid_t file, std::size_t variable, const std::st
   const auto found = open_.find(variable);
   if (found != open_.end()) return found->second.get();
   Hdf5Id dataset(H5Dopen2(file, path.c_str(), H5P_DEFAULT));
-  if (!dataset.valid())
-    return hdf5_failure(Code::internal, "dataset \"" + path + "\" cannot be opened");
+  if (!dataset.valid()) return hdf5_open_failure("dataset \"" + path + "\"");
   const hid_t id = dataset.get();
   add(variable, std::move(dataset));
   return id;

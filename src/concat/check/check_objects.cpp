@@ -426,7 +426,7 @@ Result<Hdf5Id> open_checked_file(const std::string& path) {
   if (!regular.ok()) return regular.status();
   prepare_plugin_folders();
   Hdf5Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  if (!file.valid()) return hdf5_failure(Code::corrupt, path + ": cannot be opened");
+  if (!file.valid()) return hdf5_open_failure(path);
   return file;
 }
 

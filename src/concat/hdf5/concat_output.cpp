@@ -30,6 +30,7 @@
 #include "hdf5/hdf5_handle.hpp"
 #include "hdf5/hdf5_links.hpp"
 #include "hdf5/hdf5_paths.hpp"
+#include "hdf5/hdf5_plain_file.hpp"
 #include "hdf5/hdf5_properties.hpp"
 #include "hdf5/recover.hpp"
 
@@ -133,9 +134,8 @@ class Hdf5ConcatOutput final : public ConcatOutput {
 
 Status Hdf5ConcatOutput::take_over(const std::string& first_input, bool new_output) {
   input_ = Hdf5Id(H5Fopen(first_input.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-  if (!input_.valid())
-    return hdf5_failure(Code::not_found, "file \"" + first_input + "\" cannot be opened");
   const std::string where = "file \"" + first_input + "\"";
+  if (!input_.valid()) return hdf5_open_failure(where);
   TAILRACE_TAKE(catalog_, read_hdf5_catalog(input_.get(), CatalogDetail::fields).within(where));
   lines_ = catalog_.remarks;
   for (std::size_t i = 0; i < catalog_.nodes.size(); ++i) {
@@ -168,9 +168,7 @@ Status Hdf5ConcatOutput::enter_group(const std::string& path) {
   if (!link_exists(out_, path)) TAILRACE_TRY(file_.create_group(path));
   group_ = Hdf5Id(H5Gopen2(out_, path.c_str(), H5P_DEFAULT));
   group_path_ = path;
-  if (!group_.valid())
-    return hdf5_failure(Code::invalid_argument, "group \"" + path + "\" cannot be opened");
-  return Status();
+  return group_.valid() ? Status() : hdf5_open_failure("group \"" + path + "\"");
 }
 
 /// @param from  the first input's dataset, if its type may be a named one; else invalid.
@@ -247,9 +245,7 @@ Result<Hdf5Id> Hdf5ConcatOutput::create(const ConcatTarget& target, const std::s
   Hdf5Id from;
   if (node != nullptr && (node->n_attributes > 0 || named_types_)) {
     from = Hdf5Id(H5Dopen2(input_.get(), like.path.c_str(), H5P_DEFAULT));
-    if (!from.valid()) {
-      return hdf5_failure(Code::corrupt, named(like.path) + " cannot be opened");
-    }
+    if (!from.valid()) return hdf5_open_failure(named(like.path));
   }
   TAILRACE_TAKE(const hid_t type, type_of(like, named_types_ ? from.get() : H5I_INVALID_HID));
   const Hdf5Id type_id(type);
@@ -354,8 +350,7 @@ Result<Hdf5Id> Hdf5ConcatOutput::open_or_create(const ConcatTarget& target) {
     return create(target, name, H5I_INVALID_HID);
   if (target.replaces && replaced_.insert(path).second) return replace(target, name);
   Hdf5Id dataset(H5Dopen2(group_.get(), name.c_str(), H5P_DEFAULT));
-  if (!dataset.valid())
-    return hdf5_failure(Code::already_exists, named(path) + " cannot be opened");
+  if (!dataset.valid()) return hdf5_open_failure(named(path));
   TAILRACE_TRY(extend(dataset.get(), target));
   return dataset;
 }

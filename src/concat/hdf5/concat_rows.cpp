@@ -163,10 +163,9 @@ Status copy_rows_from_files(hid_t to, const std::string& path, std::span<const R
     const std::string where = "file \"" + source.file + "\", dataset \"" + path + "\"";
     prepare_plugin_folders();
     const Hdf5Id file(H5Fopen(source.file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
-    if (!file.valid())
-      return hdf5_failure(Code::io_error, "file \"" + source.file + "\" cannot be opened");
+    if (!file.valid()) return hdf5_open_failure("file \"" + source.file + "\"");
     const Hdf5Id from(H5Dopen2(file.get(), path.c_str(), H5P_DEFAULT));
-    if (!from.valid()) return hdf5_failure(Code::not_found, where + " cannot be opened");
+    if (!from.valid()) return hdf5_open_failure(where);
     TAILRACE_TRY(copy_rows_from(from.get(), to, where, source.n_rows, first_row, memory_bytes));
     first_row += source.n_rows;
   }
