@@ -282,6 +282,17 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
     }
   }
   TAILRACE_TRY(choose_codecs(fields, mine));
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    if (!mine[i].ok()) continue;
+    if (flush.closing || runs_unchanged(options_.file.door)) {
+      Result<std::string> refusal =
+          store_refused_exactly(*comm_, fields[i], options_.file.plugin_path, kSyntaxOfArrays);
+      mine[i] = refusal.status();
+      note_remark(
+          [&] { return refusal.ok() && !refusal->empty() ? "stored exactly: " + *refusal : ""; });
+    }
+    if (mine[i].ok()) mine[i] = check_bound_width(fields[i], kSyntaxOfArrays);
+  }
   TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
   for (const FieldState& field : fields) {
     note_remark([&] { return bound_width_remark(field, kSyntaxOfArrays); });
@@ -331,7 +342,6 @@ Status ArrayFile::choose_codecs(std::vector<FieldState>& fields, std::vector<Sta
         !resolved.layout->contiguous()) {
       status = local_part([&] { return skip_filters(fields[i]); });
     }
-    if (status.ok()) status = check_bound_width(fields[i], kSyntaxOfArrays);
     prepared.push_back(std::move(status));
   }
   return Status();

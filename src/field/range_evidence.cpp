@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/codec_registry.hpp"
 #include "field/field_state.hpp"
 
 namespace tailrace {
@@ -92,6 +93,29 @@ void BoundVerdicts::note(std::vector<FieldState>& fields) const {
         judge_bound(field.definition.options.bound, field.resolved.absolute_bound, facts);
     field.evidence.reset();
   }
+}
+
+Result<std::string> store_refused_exactly(Comm& comm, FieldState& field,
+                                          const std::string& plugin_path,
+                                          const OptionSyntax& syntax) {
+  if (!field.is_new() || !is_refused(field)) return std::string();
+  std::string refusal = refusal_text(subject_of(field, syntax), field.resolved.width);
+  FieldOptions& options = field.definition.options;
+  options.bound = ErrorBound();
+  options.guards = Guards();
+  field.resolved.absolute_bound = field.resolved.pointwise_bound = 0;
+  field.resolved.width = BoundVerdict();
+  std::vector<FieldState> one;
+  one.push_back(std::move(field));
+  Status prepared = prepare_codecs(comm, one, plugin_path, nullptr);
+  if (!prepared.ok() || one.front().resolved.codec->lossy()) {
+    one.front().definition.options.codec = kExactCodec;
+    one.front().definition.options.codec_settings.clear();
+    prepared = prepare_codecs(comm, one, plugin_path, nullptr);
+  }
+  field = std::move(one.front());
+  TAILRACE_TRY(prepared);
+  return refusal;
 }
 
 Status check_bound_width(const FieldState& field, const OptionSyntax& syntax) {

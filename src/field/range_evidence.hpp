@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "codec/verify.hpp"
@@ -67,6 +68,13 @@ inline constexpr OptionSyntax kSyntaxOfDatasets = {
     "VALUE as the dataset's fill value, or as its attribute _FillValue",
     "allow-wide-bound=on in TAILRACE_OPTIONS"};
 
+/// Store a refused field exactly instead, for a program that cannot answer the refusal: it runs
+/// unchanged, or closes the file. Needs verdict and codec; the same on every rank. Drops the bound
+/// and the guards, and replaces a codec that has no lossless form.
+/// @returns the refusal's text; empty for a field that is not refused.  @error as prepare_codecs()
+Result<std::string> store_refused_exactly(Comm& comm, FieldState& field,
+                                          const std::string& plugin_path,
+                                          const OptionSyntax& syntax);
 /// Refuse a field whose bound was widened by an undeclared fill value, if its codec would change
 /// values within that bound; ok for others. Needs verdict and codec; the same on every rank.
 /// @error invalid_argument

@@ -43,6 +43,13 @@ Status check_door(const FieldOptions& options, Door door);
 /// Check the options of a file and of its globs in the same way, for the door that they name.
 Status check_door(const GlobOptions& options);
 
+/// True if the programs of an interface run unchanged and expect no error of a bound
+/// (policy/bound_width): what is refused is stored exactly. Other interfaces do that only when a
+/// file is closed.
+constexpr bool runs_unchanged(Door door) {
+  return door == Door::pnetcdf || door == Door::hdf5 || door == Door::serial;
+}
+
 /// Reject layout=front for one dataset of a file without this layout.
 /// @error invalid_argument
 Status check_front_of_file(const FieldOptions& options);

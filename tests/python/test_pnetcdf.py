@@ -15,8 +15,11 @@ import h5py
 import netCDF4
 import numpy as np
 import pytest
+import python_package
 from cli_tools import (ENVIRONMENT, launcher, launcher_on_this_node, let_clients_forget, numbers,
                        program, tailrace)
+
+tailrace_package = python_package.load()
 
 PROGRAMS = ["access_errors", "access_forms", "agreement", "definitions", "filetypes", "records"]
 
@@ -173,6 +176,30 @@ def test_a_limit_on_file_sizes_is_an_error_of_the_sync(mode, ranks, tmp_path):
         assert dataset["u"].shape == (1, 20000 * ranks)
         assert dataset["u"][0].tolist() == list(range(20000 * ranks))
     assert [path.name for path in tmp_path.iterdir()] == ["run.nc"]
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("codec", ["trz", "portable"])
+def test_an_undeclared_fill_value_costs_no_values(codec, ranks, tmp_path):
+    """The program sees no error. The variable is exact, others within their bound; a remark names
+    the variable and what to do."""
+    file = tmp_path / "run.nc"
+    done = run([built("bin", "pnetcdf", "undeclared_fill_relinked"), file], ranks,
+               TAILRACE_OPTIONS=f"codec={codec},bound=rel=1e-3")
+    assert done.stdout.count("NC_NOERR") == 2, done.stdout + done.stderr
+    told = [line for line in done.stderr.splitlines() if "stored exactly" in line]
+    assert len(told) == 1, done.stderr
+    for words in ('"/marked"', "-1e+10", "_FillValue", "allow-wide-bound=on"):
+        assert words in told[0]
+    i = np.arange(40 * 500)
+    plain = np.concatenate([(20 + np.float32(0.001) * (i % 977).astype("f4")) + np.float32(rank)
+                            for rank in range(ranks)]).reshape(-1, 500)
+    marked = np.where(np.tile(i % 50 < 3, ranks).reshape(-1, 500), np.float32(-1e10), plain)
+    with tailrace_package.open(file) as data:
+        np.testing.assert_array_equal(data["marked"][...], marked)
+        for name in ("before", "behind"):
+            error = np.abs(data[name][...].astype("f8") - plain)
+            assert 0 < error.max() <= 1e-3 * np.ptp(plain)
 
 
 def test_a_dead_jobs_lock_is_told_of(tmp_path):
