@@ -65,8 +65,8 @@ void add_input_options(CLI::App* sub, verbs::ConcatArguments& given) {
         "How to handle a file that cannot be appended (missing, corrupt, other schema). stop: "
         "write nothing. skip: leave the file out and report it. Default stop.");
   input("--on-different", given.on_different, "error|keep-first",
-        "How to handle a netCDF-4 file in which a dataset without a record dimension, or an "
-        "attribute such as units, differs from the first file. error: apply --on-error. "
+        "How to handle a file in which an attribute such as units, or a netCDF-4 dataset without a "
+        "record dimension, differs from the first file. error: apply --on-error. "
         "keep-first: keep that of the first file, with a remark. Default error.");
   input("--tile", given.tile, "DIMENSIONS",
         "Dimensions, separated by commas, along which the files are tiles of one domain. The "

@@ -102,9 +102,7 @@ int run_verify(Session& session, const VerifyArguments& arguments) {
       const auto report = verbs::verify_concat(ranks, concat_request_of(arguments));
       bar.clear();
       if (!report.ok()) return report.status();
-      return Shown{verdict_text(*report),
-                   json_text(json_of(*report)),
-                   {},
+      return Shown{verdict_text(*report), json_text(json_of(*report)), report->remarks,
                    report->ok() ? kExitDone : kExitCheckFailed};
     }
     Status written;

@@ -39,6 +39,7 @@
 #include "hdf5/hdf5_paths.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/one_file.hpp"
+#include "hdf5/recover.hpp"
 #include "output/output.hpp"
 #include "output/publish_fields.hpp"
 #include "trz/base/printable.hpp"
@@ -98,6 +99,7 @@ class Concatenation {
   Status do_round(std::uint64_t end);
   Status commit(std::uint64_t place);
   Status finish();
+  void cut_off_unused_bytes();
   std::uint64_t round_end(bool& commit_now);
   std::uint64_t paced_bytes() const;
   Status choose_thread_count();
@@ -489,12 +491,22 @@ Status Concatenation::finish() {
     }
     report_.metadata_bytes = output_.file().metadata_bytes();
     if (closed.ok() && !request_.append) closed = output_.put_in_place();
+    if (closed.ok() && request_.append) cut_off_unused_bytes();
   }
   TAILRACE_TRY(comm_.agree(closed));
   output_.committed();
   TAILRACE_TRY(output_.close(false));  // rank 0 has already closed the metadata
   seconds_[close] += seconds_since(since);
   return Status();
+}
+
+/// Cut off what the append has written behind the end that the committed superblock states: chunks
+/// without filters that HDF5 has moved to their old places. No rank writes any more. Rank 0.
+void Concatenation::cut_off_unused_bytes() {
+  const Status cut = cut_off_uncommitted(output_.path());
+  if (cut.ok()) return;
+  report_.remarks.push_back("unused bytes at the end of the output cannot be cut off (harmless): " +
+                            cut.message());
 }
 
 /// Restore an appended output, and remove a new one unless it can be resumed.

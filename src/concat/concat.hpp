@@ -25,8 +25,8 @@ enum class OnError : std::uint8_t {
   skip   ///< Leave the input out, and name it. Damage that is found late restarts the job.
 };
 
-/// Treatment of inputs with dimensions in which values of a fixed dataset differ, or an attribute
-/// that gives values their meaning (units).
+/// Treatment of inputs in which an attribute differs that gives values their meaning (units), or in
+/// files with dimensions the values of a fixed dataset.
 enum class OnDifferent : std::uint8_t {
   error,      ///< Refuse the input.
   keep_first  ///< Keep the first input's; a remark names the dataset.

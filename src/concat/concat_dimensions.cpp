@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <unordered_map>
 
@@ -14,70 +13,6 @@
 
 namespace tailrace {
 namespace {
-
-/// Source number of the output that is appended to: its rows precede all inputs'.
-constexpr std::uint64_t kOlderSource = UINT64_MAX;
-constexpr std::size_t kNamesInLine = 8;
-
-/// True for attributes without which a dataset's values would have another meaning.
-bool gives_meaning(std::string_view name) {
-  static constexpr std::array<std::string_view, 8> names = {
-      "units",      "calendar",      "scale_factor", "add_offset",
-      "_FillValue", "missing_value", "_Unsigned",    "_Encoding"};
-  return std::ranges::find(names, name) != names.end();
-}
-
-/// True for attributes that record how a file was made, which nearly always differ.
-bool is_history(std::string_view name) {
-  static constexpr std::array<std::string_view, 14> names = {"history",
-                                                             "history_of_appended_files",
-                                                             "NCO",
-                                                             "CDO",
-                                                             "nco_openmp_thread_number",
-                                                             "creation_date",
-                                                             "date_created",
-                                                             "date_modified",
-                                                             "tracking_id",
-                                                             "uuid",
-                                                             "filename",
-                                                             "timeStamp",
-                                                             "date",
-                                                             "id"};
-  return std::ranges::find(names, name) != names.end();
-}
-
-std::string quoted_dataset(const std::string& path) { return "dataset \"" + path + "\""; }
-
-std::string quoted_object(const SurveyedObject& object) {
-  return (object.dataset ? "dataset \"" : "group \"") + object.path + "\"";
-}
-
-/// "(/time, /y)"
-std::string dimensions_text(const std::vector<std::string>& dimensions) {
-  std::string text;
-  for (const std::string& dimension : dimensions) {
-    text += (text.empty() ? "" : ", ") + (dimension.empty() ? std::string("-") : dimension);
-  }
-  return "(" + text + ")";
-}
-
-/// Calls visit(name) for each attribute that differs between two objects.
-template <class Visit>
-void for_each_difference(const SurveyedObject& a, const SurveyedObject& b, Visit&& visit) {
-  auto x = a.attributes.begin();
-  auto y = b.attributes.begin();
-  while (x != a.attributes.end() || y != b.attributes.end()) {
-    if (y == b.attributes.end() || (x != a.attributes.end() && x->first < y->first)) {
-      visit((x++)->first);
-    } else if (x == a.attributes.end() || y->first < x->first) {
-      visit((y++)->first);
-    } else {
-      if (x->second != y->second) visit(x->first);
-      ++x;
-      ++y;
-    }
-  }
-}
 
 /// Set the row count of growing datasets to the length of their dimension: that of its longest
 /// dataset.
@@ -107,6 +42,7 @@ void give_dimension_rows(const DimensionSurvey& survey, std::vector<StoredDatase
 Status ConcatDimensions::take_first(ConcatInput& input) {
   on_ = input.has_dimensions();
   if (!on_) {
+    first_ = input.survey();
     if (request_.tile_dimensions.empty()) return Status();
     return Status(Code::invalid_argument,
                   input.path() + ": the file has no dimensions, which --tile needs");
@@ -115,7 +51,7 @@ Status ConcatDimensions::take_first(ConcatInput& input) {
     TAILRACE_TRY(tiles_.choose_axes(survey));
     if (tiles_.on()) {
       for (const SurveyedObject& object : survey.objects) {
-        if (object.dataset && !tiles_.is_tiled(object.dimensions)) fixed_.insert(object.path);
+        if (object.is_dataset() && !tiles_.is_tiled(object.dimensions)) fixed_.insert(object.path);
       }
       return fixed_;
     }
@@ -137,7 +73,6 @@ Status ConcatDimensions::take_first(ConcatInput& input) {
 
 void ConcatDimensions::pack(ByteWriter& writer) const {
   writer.add(static_cast<std::uint8_t>(on_));
-  if (!on_) return;
   pack_survey(writer, first_);
   tiles_.pack(writer);
   for (const std::string& path : fixed_) writer.add_text(path);
@@ -145,7 +80,6 @@ void ConcatDimensions::pack(ByteWriter& writer) const {
 
 void ConcatDimensions::unpack(ByteReader& reader) {
   on_ = reader.take<std::uint8_t>() != 0;
-  if (!on_) return;
   first_ = unpack_survey(reader);
   tiles_.unpack(reader);
   fixed_.clear();
@@ -159,15 +93,11 @@ void ConcatDimensions::mark_fixed(std::vector<StoredDataset>& datasets) const {
 }
 
 std::string ConcatDimensions::source_name(std::uint64_t source) const {
-  return source == kOlderSource ? request_.output : request_.inputs[source];
+  return source == SurveyDifferences::kOlderSource ? request_.output : request_.inputs[source];
 }
 
 void ConcatDimensions::accept() {
-  for (std::pair<std::string, std::string>& where : found_.differences) {
-    Difference& difference = differences_[std::move(where)];
-    if (difference.n_inputs++ == 0) difference.first_source = found_.source;
-    difference.first_source = std::min(difference.first_source, found_.source);
-  }
+  differences_.accept();
   for (auto& [path, order] : found_.orders) orders_[path].push_back({found_.source, order});
   found_ = {};
   tiles_.accept();
@@ -184,6 +114,16 @@ void ConcatDimensions::find_orders(const DimensionSurvey& survey) {
 Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
                                  std::span<const StoredDataset> first_datasets,
                                  std::vector<StoredDataset>& datasets) {
+  found_ = {};
+  found_.source = source;
+  const SurveyDifferences::Rules rules{request_.on_different == OnDifferent::keep_first,
+                                       tiles_.on()};
+  const auto compare_with_first = [&](const DimensionSurvey& survey) {
+    const std::vector<std::string> lines = differences_.compare(first_, survey, source, rules);
+    return lines.empty() ? Status()
+                         : Status::of_lines(Code::invalid_argument, conflicts_text(lines));
+  };
+  if (!on_) return compare_with_first(input.survey());
   mark_fixed(datasets);
   DimensionSurvey survey;
   TAILRACE_TRY(input.visit_hdf5([&](std::int64_t file) {
@@ -192,61 +132,14 @@ Status ConcatDimensions::compare(ConcatInput& input, std::uint64_t source,
                   }));
     return Status();
   }));
-  found_ = {};
-  found_.source = source;
   find_orders(survey);
   give_dimension_rows(survey, datasets);
   if (tiles_.on()) TAILRACE_TRY(tiles_.take(survey, first_, source, first_datasets, datasets));
-  std::unordered_map<std::string_view, const SurveyedObject*> objects;
-  for (const SurveyedObject& object : survey.objects) objects.emplace(object.path, &object);
-  const bool refuses = request_.on_different == OnDifferent::error;
-  constexpr const char* reference = "the first file";
-  constexpr const char* keep = "--on-different keep-first keeps that of the first file";
-  std::vector<std::string> lines;
-  for (const SurveyedObject& first : first_.objects) {
-    const auto found = objects.find(first.path);
-    if (found == objects.end()) {
-      // A missing dataset is a conflict of schemas.
-      if (!first.dataset) found_.differences.emplace_back(first.path, "(the group)");
-      continue;
-    }
-    const SurveyedObject& object = *found->second;
-    if (object.dimensions != first.dimensions) {
-      lines.push_back(fmt::format("{}: dimensions {}, but {} in {}", quoted_dataset(first.path),
-                                  dimensions_text(object.dimensions),
-                                  dimensions_text(first.dimensions), reference));
-    }
-    if (first.values && object.values != first.values) {
-      const bool scalar = first.dimensions.empty();
-      if (refuses && !scalar) {
-        lines.push_back(fmt::format(
-            "{}: it has no unlimited dimension, and its values differ from those in {}; {}",
-            quoted_dataset(first.path), reference, keep));
-      } else {
-        found_.differences.emplace_back(first.path, "");
-      }
-    }
-    for_each_difference(first, object, [&](const std::string& attribute) {
-      if (tiles_.on() && ConcatTiles::is_of_tile(attribute)) return;
-      if (refuses && first.dataset && gives_meaning(attribute)) {
-        lines.push_back(
-            fmt::format("{}: attribute \"{}\", which the meaning of the values depends on, differs "
-                        "from that in {}; {}",
-                        quoted_object(first), attribute, reference, keep));
-      } else {
-        found_.differences.emplace_back(first.path, attribute);
-      }
-    });
-  }
-  for (const SurveyedObject& object : survey.objects) {
-    if (object.dataset || first_.find(object.path) != nullptr) continue;
-    found_.differences.emplace_back(object.path, "(the group)");
-  }
-  return lines.empty() ? Status() : Status::of_lines(Code::invalid_argument, conflicts_text(lines));
+  return compare_with_first(survey);
 }
 
 Status ConcatDimensions::compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets) {
-  TAILRACE_TRY(compare(older, kOlderSource, {}, datasets));
+  TAILRACE_TRY(compare(older, SurveyDifferences::kOlderSource, {}, datasets));
   accept();
   return Status();
 }
@@ -265,33 +158,18 @@ Result<std::vector<ValueDigest>> ConcatDimensions::digests(ConcatInput& input,
 }
 
 Status ConcatDimensions::merge(Comm& comm, std::vector<StoredDataset>& schema) {
+  differences_.merge(comm);
   if (!on_) return Status();
   ByteWriter mine;
-  mine.add(static_cast<std::uint32_t>(differences_.size()));
-  for (const auto& [where, difference] : differences_) {
-    mine.add_text(where.first);
-    mine.add_text(where.second);
-    mine.add(difference);
-  }
   for (const auto& [path, orders] : orders_) {
     mine.add_text(path);
     mine.add(static_cast<std::uint64_t>(orders.size()));
     for (const CoordinateOrder& order : orders) mine.add(order);
   }
   const std::vector<Bytes> all = comm.gather(mine.bytes(), 0);
-  differences_.clear();
   orders_.clear();
   for (const Bytes& bytes : all) {
     ByteReader reader(bytes);
-    for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
-      std::string path = reader.take_text();
-      std::string attribute = reader.take_text();
-      const auto theirs = reader.take<Difference>();
-      Difference& difference = differences_[{std::move(path), std::move(attribute)}];
-      if (difference.n_inputs == 0) difference = Difference{theirs.first_source, 0};
-      difference.first_source = std::min(difference.first_source, theirs.first_source);
-      difference.n_inputs += theirs.n_inputs;
-    }
     while (!reader.at_end()) {
       std::vector<CoordinateOrder>& orders = orders_[reader.take_text()];
       for (auto n = reader.take<std::uint64_t>(); n > 0; --n) {
@@ -339,7 +217,7 @@ std::vector<std::pair<std::string, std::string>> ConcatDimensions::left_out_attr
   std::vector<std::pair<std::string, std::string>> left_out;
   for (const SurveyedObject& object : first_.objects) {
     for (const auto& [attribute, digest] : object.attributes) {
-      if (!tiles_.on() || !ConcatTiles::is_of_tile(attribute)) continue;
+      if (!tiles_.on() || !is_tile_attribute(attribute)) continue;
       left_out.emplace_back(object.path, attribute);
     }
   }
@@ -347,32 +225,10 @@ std::vector<std::pair<std::string, std::string>> ConcatDimensions::left_out_attr
 }
 
 std::vector<std::string> ConcatDimensions::remarks() const {
-  std::vector<std::string> values;
-  std::vector<std::string> history;
-  std::vector<std::string> others;
-  for (const auto& [where, difference] : differences_) {
-    const auto& [path, attribute] = where;
-    const std::string first = source_name(difference.first_source);
-    if (attribute.empty()) {
-      values.push_back(fmt::format("{} (in {})", path, first));
-    } else {
-      (is_history(attribute) ? history : others)
-          .push_back(fmt::format("{}@{} (in {})", path, attribute, first));
-    }
-  }
-  std::vector<std::string> lines;
-  const auto report = [&](const char* what, const std::vector<std::string>& names) {
-    if (!names.empty()) lines.push_back(what + first_names_text(names, kNamesInLine));
-  };
-  report(
-      "datasets without an unlimited dimension differ between inputs; the values of the first "
-      "input are kept: ",
-      values);
-  report("attributes differ between inputs; those of the first input are kept: ", others);
-  report(
-      "history and provenance attributes differ between inputs; those of the first input are "
-      "kept: ",
-      history);
+  SurveyDifferences::Names names;
+  if (request_.append) names.reference = "the output";
+  names.of_source = [&](std::uint64_t source) { return source_name(source); };
+  std::vector<std::string> lines = differences_.remarks(first_, names);
   for (const auto& [path, orders] : orders_) {
     std::vector<CoordinateOrder> sorted = orders;
     std::ranges::sort(sorted, {}, [](const CoordinateOrder& at) {

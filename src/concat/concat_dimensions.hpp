@@ -1,9 +1,9 @@
-// ConcatDimensions: the rules for inputs with dimensions (netCDF-4, HDF5 with dimension scales).
+// ConcatDimensions: the rules for inputs with dimensions (netCDF-4, HDF5 with dimension scales),
+// and what is not appended: attributes, scalars, groups, links.
 //
 // Files with dimensions are appended along record dimensions only (describe/dimension_survey.hpp).
 // Fixed datasets are stored once, from the first input, and compared over all inputs by digests.
 // Each rank compares its inputs with the first one's survey, which is broadcast with the schema.
-// Files without dimensions cost nothing here: no call of HDF5, no collective.
 
 #pragma once
 
@@ -19,6 +19,7 @@
 #include "core/comm.hpp"
 #include "describe/concat_input.hpp"
 #include "describe/dimension_survey.hpp"
+#include "describe/survey_differences.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "trz/base/status.hpp"
 
@@ -31,7 +32,8 @@ class ConcatDimensions {
   /// True if the first input has dimensions; the same on every rank after unpack().
   bool on() const { return on_; }
 
-  /// Survey the input that defines the schema; on the rank that opened it. Sets on().
+  /// Survey the input that defines the schema; on the rank that opened it. Sets on(). Without
+  /// dimensions, the input must have been opened with its survey; so must those of compare().
   /// @error corrupt, unsupported (a record dimension that is not a first one), invalid_argument
   /// (several inputs, but no record dimension)
   Status take_first(ConcatInput& input);
@@ -56,8 +58,8 @@ class ConcatDimensions {
   void accept();
   /// compare() and accept() of the output that is appended to. Rank 0, after merge().
   Status compare_older(ConcatInput& older, std::vector<StoredDataset>& datasets);
-  /// Gather the differences on rank 0, and lay out tiles. Collective if on(): one gather; for tiles
-  /// two more and a broadcast.
+  /// Gather the differences on rank 0, and lay out tiles. Collective: one gather; if on() one more;
+  /// for tiles two more and a broadcast.
   /// @param schema  for tiles: receives the domain's extents.
   /// @error invalid_argument  see ConcatTiles::lay_out()
   Status merge(Comm& comm, std::vector<StoredDataset>& schema);
@@ -71,12 +73,6 @@ class ConcatDimensions {
   std::vector<std::string> remarks() const;
 
  private:
-  /// Inputs whose object differs from the first one's in one attribute, or in its values.
-  struct Difference {
-    std::uint64_t first_source = 0;
-    std::uint64_t n_inputs = 0;
-  };
-  using Differences = std::map<std::pair<std::string, std::string>, Difference>;
   /// Order of a coordinate along a record dimension, in one input.
   struct CoordinateOrder {
     std::uint64_t source = 0;
@@ -96,12 +92,10 @@ class ConcatDimensions {
   /// Findings of the last compare().
   struct Found {
     std::uint64_t source = 0;
-    std::vector<std::pair<std::string, std::string>> differences;
     std::vector<std::pair<std::string, ValueOrder>> orders;
   };
   Found found_;
-  Differences differences_;  ///< Keyed by the object's path and the attribute; no attribute: its
-                             ///< values.
+  SurveyDifferences differences_;
   std::map<std::string, std::vector<CoordinateOrder>> orders_;  ///< Keyed by path.
 };
 

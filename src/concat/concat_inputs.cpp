@@ -126,8 +126,8 @@ Status ConcatInputs::deal() {
 std::unique_ptr<ConcatInput> ConcatInputs::open_next() {
   while (next_file_ < own_end_) {
     const std::size_t source = next_file_++;
-    Result<std::unique_ptr<ConcatInput>> input =
-        ConcatInput::open(request_.inputs[source], image_bytes_left_, schema_.empty());
+    Result<std::unique_ptr<ConcatInput>> input = ConcatInput::open(
+        request_.inputs[source], image_bytes_left_, schema_.empty(), !dimensions_.on());
     if (!input.ok()) {
       refuse(source, input.status());
       continue;
@@ -178,11 +178,8 @@ Status ConcatInputs::agree_on_schema(ConcatInput* own_first_input) {
 void ConcatInputs::take_in(std::unique_ptr<ConcatInput> input) {
   OpenedFile file{next_file_ - 1, std::move(input), {}, {}};
   std::vector<StoredDataset> marked;
-  Status compared;
-  if (dimensions_.on()) {
-    marked = file.input->datasets();
-    compared = dimensions_.compare(*file.input, file.source, in_files(), marked);
-  }
+  if (dimensions_.on()) marked = file.input->datasets();
+  const Status compared = dimensions_.compare(*file.input, file.source, in_files(), marked);
   const std::vector<StoredDataset>& datasets = dimensions_.on() ? marked : file.input->datasets();
   const std::vector<std::string> conflicts = schema_conflicts(in_files(), datasets);
   if (!conflicts.empty()) {

@@ -124,15 +124,14 @@ Status ConcatTargets::read_older_output(Comm& comm, const ConcatRequest& request
   Bytes packed;
   std::int64_t first_key = 0;
   if (comm.is_root()) {
-    Result<std::unique_ptr<ConcatInput>> older = ConcatInput::open(request.output, 0);
+    Result<std::unique_ptr<ConcatInput>> older =
+        ConcatInput::open(request.output, 0, false, !inputs.dimensions().on());
     opened = older.status();
     if (older.ok()) {
       older_ = std::move(*older);
       older_bytes_ = older_->file_bytes();
       std::vector<StoredDataset> datasets = older_->datasets();
-      if (inputs.dimensions().on()) {
-        opened = inputs.dimensions().compare_older(*older_, datasets).within(request.output);
-      }
+      opened = inputs.dimensions().compare_older(*older_, datasets).within(request.output);
       packed = pack_schema(datasets);
     }
     if (opened.ok() && !request.key_names.empty()) {

@@ -20,10 +20,6 @@ std::string tiled_dataset_text(const StoredDataset& dataset) {
 
 }  // namespace
 
-bool ConcatTiles::is_of_tile(const std::string& attribute) {
-  return attribute == "domain_decomposition" || attribute == "NumFilesInSet";
-}
-
 Status ConcatTiles::choose_axes(const DimensionSurvey& first) {
   for (const std::string& name : request_.tile_dimensions) {
     const std::size_t before = axes_.size();

@@ -36,8 +36,6 @@ class ConcatTiles {
   void unpack(ByteReader& reader);
   /// True if one of these dimensions is tiled.
   bool is_tiled(const std::vector<std::string>& dimensions) const;
-  /// True for axis attributes that refer to only one tile.
-  static bool is_of_tile(const std::string& attribute);
 
   /// Record the positions of an input of this rank.
   /// @param datasets  the input's datasets; their tiled extents are set to those of `first`, the

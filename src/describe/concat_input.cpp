@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <unordered_map>
 #include <utility>
 
@@ -45,6 +46,7 @@ struct Listing {
   std::vector<Part> parts;
   Bytes compact;
   std::unordered_map<std::size_t, RowNotes> notes;  ///< Notes of datasets that have any.
+  DimensionSurvey survey;
   bool declares_exact = false;
   bool has_dimensions = false;
 };
@@ -52,8 +54,13 @@ struct Listing {
 /// Describes the datasets of a file, and finds their chunks.
 class InputVisitor final : public Hdf5Visitor {
  public:
-  InputVisitor(NotedFile& noted, std::uint64_t file_bytes, bool look_for_dimensions)
-      : noted_(noted), file_bytes_(file_bytes), looks_for_dimensions_(look_for_dimensions) {}
+  /// @param survey  receives the same calls; null: nothing.
+  InputVisitor(NotedFile& noted, std::uint64_t file_bytes, bool look_for_dimensions,
+               PlainSurvey* survey)
+      : noted_(noted),
+        file_bytes_(file_bytes),
+        looks_for_dimensions_(look_for_dimensions),
+        survey_(survey) {}
 
   Listing take_listing() {
     listing_.chunks.shrink();
@@ -81,7 +88,19 @@ class InputVisitor final : public Hdf5Visitor {
       listing_.has_dimensions = is_dimension_scale(dataset);
     }
     listing_.datasets.push_back(std::move(described));
-    return Status();
+    return survey_ != nullptr ? survey_->visitor().dataset(dataset, path) : Status();
+  }
+  Status group(hid_t group, const std::string& path) override {
+    return survey_ != nullptr ? survey_->visitor().group(group, path) : Status();
+  }
+  Status other_object(hid_t object, const std::string& path) override {
+    return survey_ != nullptr ? survey_->visitor().other_object(object, path) : Status();
+  }
+  Status again(const std::string& path, const std::string& first_path) override {
+    return survey_ != nullptr ? survey_->visitor().again(path, first_path) : Status();
+  }
+  Status other_link(const std::string& path, const LinkInfo& info) override {
+    return survey_ != nullptr ? survey_->visitor().other_link(path, info) : Status();
   }
 
  private:
@@ -150,6 +169,7 @@ class InputVisitor final : public Hdf5Visitor {
   NotedFile& noted_;
   std::uint64_t file_bytes_;
   bool looks_for_dimensions_;
+  PlainSurvey* survey_;
   Listing listing_;
   std::vector<StoredChunk> found_;  ///< Chunks of the current dataset.
   DatasetDescriber describer_;
@@ -209,8 +229,10 @@ Result<std::vector<std::int64_t>> read_numbers(hid_t file, const std::string& pa
 
 class FileInput final : public ConcatInput {
  public:
-  FileInput(std::string path, bool look_for_dimensions)
-      : path_(std::move(path)), looks_for_dimensions_(look_for_dimensions) {}
+  FileInput(std::string path, bool look_for_dimensions, bool look_at_objects)
+      : path_(std::move(path)),
+        looks_for_dimensions_(look_for_dimensions),
+        looks_at_objects_(look_at_objects) {}
   ~FileInput() override { close_hdf5(); }
 
   Status start(std::uint64_t image_bytes_max) {
@@ -251,6 +273,7 @@ class FileInput final : public ConcatInput {
   }
   bool declares_exact() const override { return listing_.declares_exact; }
   bool has_dimensions() const override { return listing_.has_dimensions; }
+  const DimensionSurvey& survey() const override { return listing_.survey; }
   std::uint64_t user_block_bytes() const override { return user_block_bytes_; }
   std::uint64_t bytes_behind() const override { return bytes_behind_; }
 
@@ -265,6 +288,7 @@ class FileInput final : public ConcatInput {
   void drop_schema() override {
     close_hdf5();
     listing_.notes.clear();
+    listing_.survey = {};
     std::vector<StoredDataset>().swap(listing_.datasets);
     schema_bytes_ = 0;
   }
@@ -355,11 +379,18 @@ class FileInput final : public ConcatInput {
   Status list() {
     const Hdf5Scope scope;
     TAILRACE_TRY(open_hdf5());
-    InputVisitor visitor(*noted_, file_bytes_, looks_for_dimensions_);
+    std::unique_ptr<PlainSurvey> survey;
+    if (looks_at_objects_) survey = PlainSurvey::start(hdf5_file_.get());
+    InputVisitor visitor(*noted_, file_bytes_, looks_for_dimensions_, survey.get());
     Status walked = walk_hdf5(hdf5_file_.get(), visitor);
+    listing_ = visitor.take_listing();
+    if (walked.ok() && survey != nullptr) {
+      Result<DimensionSurvey> surveyed = survey->finish();
+      walked = surveyed.status();
+      if (surveyed.ok()) listing_.survey = std::move(*surveyed);
+    }
     if (!walked.ok() && !noted_->failure.ok()) walked = noted_->failure;
     if (!walked.ok()) return walked.within(name());
-    listing_ = visitor.take_listing();
     listing_.declares_exact = has_file_note(hdf5_file_.get());
     if (looks_for_dimensions_ && is_netcdf4(hdf5_file_.get())) listing_.has_dimensions = true;
     const Hdf5Id creation(H5Fget_create_plist(hdf5_file_.get()));
@@ -389,6 +420,7 @@ class FileInput final : public ConcatInput {
 
   std::string path_;
   bool looks_for_dimensions_;
+  bool looks_at_objects_;
   std::uint64_t file_bytes_ = 0;
   std::uint64_t version_ = 0;
   std::uint64_t user_block_bytes_ = 0;
@@ -405,8 +437,9 @@ class FileInput final : public ConcatInput {
 
 Result<std::unique_ptr<ConcatInput>> ConcatInput::open(const std::string& path,
                                                        std::uint64_t image_bytes_max,
-                                                       bool look_for_dimensions) {
-  auto input = std::make_unique<FileInput>(path, look_for_dimensions);
+                                                       bool look_for_dimensions,
+                                                       bool look_at_objects) {
+  auto input = std::make_unique<FileInput>(path, look_for_dimensions, look_at_objects);
   TAILRACE_TRY(input->start(image_bytes_max));
   return std::unique_ptr<ConcatInput>(std::move(input));
 }

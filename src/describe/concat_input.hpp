@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/copied_notes.hpp"
+#include "describe/dimension_survey.hpp"
 #include "hdf5/chunk_index_reader.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "trz/base/status.hpp"
@@ -29,11 +30,14 @@ class ConcatInput {
   /// `image_bytes_max` bytes stay in memory until drop_image(). Not collective; takes the HDF5
   /// lock.
   /// @param look_for_dimensions  also determine has_dimensions(): one more HDF5 call per dataset.
+  /// @param look_at_objects  also make survey(): two more HDF5 calls per object, and the reading of
+  /// all attributes.
   /// @error not_found, invalid_argument (a folder), io_error, corrupt, unsupported  each names the
   /// file, and the object if one is concerned.
   static Result<std::unique_ptr<ConcatInput>> open(const std::string& path,
                                                    std::uint64_t image_bytes_max,
-                                                   bool look_for_dimensions = false);
+                                                   bool look_for_dimensions = false,
+                                                   bool look_at_objects = false);
   virtual ~ConcatInput() = default;
 
   virtual const std::string& path() const = 0;
@@ -56,6 +60,9 @@ class ConcatInput {
   /// True if the file is netCDF-4 or contains a dimension scale. False unless open() was called
   /// with `look_for_dimensions`.
   virtual bool has_dimensions() const = 0;
+  /// Objects, attributes and scalars, as of a file without dimensions. Valid until drop_schema();
+  /// empty unless open() was called with `look_at_objects`.
+  virtual const DimensionSurvey& survey() const = 0;
   /// Bytes in front of the HDF5 superblock.
   virtual std::uint64_t user_block_bytes() const = 0;
   /// Bytes behind the end of file that HDF5 states.

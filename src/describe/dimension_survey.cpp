@@ -55,26 +55,113 @@ class SurveyedPaths {
  public:
   explicit SurveyedPaths(hid_t file) : file_(file) {}
 
-  void add(hid_t object, const std::string& path) {
+  /// @returns the number of the object's attributes.  @error corrupt
+  Result<std::uint64_t> add(hid_t object, const std::string& path) {
     ObjectFacts facts;
-    if (get_object_facts(object, facts)) paths_.emplace(facts.key, path);
+    if (!get_object_facts(object, facts)) {
+      return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be read");
+    }
+    paths_.emplace(facts.key, path);
+    return facts.n_attributes;
   }
   /// Path of the target of an object reference; empty if it has no target.
   std::string of(const std::byte* reference) const {
     hobj_ref_t stored{};
     std::memcpy(&stored, reference, sizeof stored);
-    if (stored == 0) return "";
-    const Hdf5Id object(H5Rdereference2(file_, H5P_DEFAULT, H5R_OBJECT, &stored));
+    return stored == 0 ? "" : of_target(H5R_OBJECT, &stored);
+  }
+  /// Path of the dataset of a region reference; empty if it has no target.
+  std::string of_target(H5R_type_t kind, const void* reference) const {
+    const Hdf5Id object(H5Rdereference2(file_, H5P_DEFAULT, kind, reference));
     ObjectFacts facts;
     if (!object.valid() || !get_object_facts(object.get(), facts)) return "";
     const auto found = paths_.find(facts.key);
     return found == paths_.end() ? std::string() : found->second;
   }
+  hid_t file() const { return file_; }
 
  private:
   hid_t file_;
   std::unordered_map<ObjectKey, std::string> paths_;
 };
+
+std::uint64_t digest_of(std::string_view text, std::uint64_t digest) {
+  return digest_of(text.data(), text.size(), digest);
+}
+
+/// Digest of a type with all that a reader sees: names, sizes, byte order, character set.
+std::uint64_t type_digest(hid_t type, std::uint64_t digest) {
+  const H5T_class_t kind = H5Tget_class(type);
+  digest = mixed(digest + static_cast<std::uint64_t>(kind) + 1);
+  const auto member_name = [&](unsigned m) {
+    char* const name = H5Tget_member_name(type, m);
+    digest = digest_of(name != nullptr ? name : "", digest);
+    H5free_memory(name);
+  };
+  switch (kind) {
+    case H5T_COMPOUND:
+      for (int m = 0; m < H5Tget_nmembers(type); ++m) {
+        member_name(static_cast<unsigned>(m));
+        digest =
+            type_digest(Hdf5Id(H5Tget_member_type(type, static_cast<unsigned>(m))).get(), digest);
+      }
+      return digest;
+    case H5T_ENUM: {
+      std::vector<std::byte> value(H5Tget_size(type));
+      for (int m = 0; m < H5Tget_nmembers(type); ++m) {
+        member_name(static_cast<unsigned>(m));
+        H5Tget_member_value(type, static_cast<unsigned>(m), value.data());
+        digest = digest_of(value.data(), value.size(), digest);
+      }
+      return type_digest(Hdf5Id(H5Tget_super(type)).get(), digest);
+    }
+    case H5T_ARRAY: {
+      std::array<hsize_t, H5S_MAX_RANK> extents = {};
+      const int rank = H5Tget_array_dims2(type, extents.data());
+      for (int d = 0; d < rank; ++d) digest = mixed(digest + extents[static_cast<std::size_t>(d)]);
+      return type_digest(Hdf5Id(H5Tget_super(type)).get(), digest);
+    }
+    case H5T_VLEN: return type_digest(Hdf5Id(H5Tget_super(type)).get(), digest);
+    case H5T_STRING:
+      digest = mixed(digest + (static_cast<std::uint64_t>(H5Tget_cset(type)) << 8U));
+      if (H5Tis_variable_str(type) > 0) return mixed(digest + 1);
+      return mixed(digest + (H5Tget_size(type) << 2U) +
+                   static_cast<std::uint64_t>(H5Tget_strpad(type)));
+    case H5T_OPAQUE: {
+      char* const tag = H5Tget_tag(type);
+      digest = digest_of(tag != nullptr ? tag : "", digest);
+      H5free_memory(tag);
+      return mixed(digest + H5Tget_size(type));
+    }
+    default: return digest_of(hdf5_type_text(type), digest);
+  }
+}
+
+/// Digest of a region reference: its dataset's path, and the selected blocks or points.
+std::uint64_t region_digest(const std::byte* value, const SurveyedPaths& paths,
+                            std::uint64_t digest) {
+  hdset_reg_ref_t stored{};
+  std::memcpy(&stored, value, sizeof stored);
+  const std::string path = paths.of_target(H5R_DATASET_REGION, &stored);
+  digest = digest_of(path, digest);
+  if (path.empty()) return digest;
+  const Hdf5Id space(H5Rget_region(paths.file(), H5R_DATASET_REGION, &stored));
+  const int rank = H5Sget_simple_extent_ndims(space.get());
+  const H5S_sel_type kind = H5Sget_select_type(space.get());
+  digest = mixed(digest + static_cast<std::uint64_t>(kind));
+  const bool points = kind == H5S_SEL_POINTS;
+  if (rank < 1 || (!points && kind != H5S_SEL_HYPERSLABS)) return digest;
+  const hssize_t n =
+      points ? H5Sget_select_elem_npoints(space.get()) : H5Sget_select_hyper_nblocks(space.get());
+  std::vector<hsize_t> places(n > 0 ? static_cast<std::size_t>(n * rank * (points ? 1 : 2)) : 0);
+  const auto count = static_cast<hsize_t>(std::max<hssize_t>(n, 0));
+  if (points) {
+    H5Sget_select_elem_pointlist(space.get(), 0, count, places.data());
+  } else {
+    H5Sget_select_hyper_blocklist(space.get(), 0, count, places.data());
+  }
+  return digest_of(places.data(), places.size() * sizeof(hsize_t), digest);
+}
 
 /// Digest of one element of any type, by meaning: texts and sequences by content, object references
 /// by the path of their target.
@@ -116,10 +203,10 @@ std::uint64_t element_digest(hid_t type, const std::byte* value, const SurveyedP
       }
       return digest;
     case H5T_REFERENCE: {
-      // Skip region references: they contain addresses, which differ between files.
+      if (H5Tequal(type, H5T_STD_REF_DSETREG) > 0) return region_digest(value, paths, digest);
+      // References of HDF5 1.12 contain addresses, which differ between files.
       if (H5Tequal(type, H5T_STD_REF_OBJ) <= 0) return digest;
-      const std::string path = paths.of(value);
-      return digest_of(path.data(), path.size(), digest);
+      return digest_of(paths.of(value), digest);
     }
     default: break;
   }
@@ -149,17 +236,34 @@ class SurveyedValues {
   Buffer buffer_;
 };
 
-/// True for attributes about the file's form, written by HDF5, netCDF or Tailrace.
+/// True for attributes about the form of a file with dimensions, written by HDF5 or netCDF.
 bool is_of_form(const std::string& name) {
-  static constexpr std::array<std::string_view, 9> names = {
-      "CLASS",          "NAME",          "DIMENSION_LIST",
-      "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates",
-      "_NCProperties",  "_nc3_strict",   "DIMENSION_LABELS"};
-  return std::ranges::find(names, name) != names.end() || is_own_attribute(name);
+  static constexpr std::array<std::string_view, 8> names = {"CLASS",          "NAME",
+                                                            "DIMENSION_LIST", "REFERENCE_LIST",
+                                                            "_Netcdf4Dimid",  "_Netcdf4Coordinates",
+                                                            "_NCProperties",  "_nc3_strict"};
+  return std::ranges::find(names, name) != names.end();
+}
+
+/// The two kinds of files. netCDF's attributes have no shape beyond their length, and a text is
+/// the same in any character set.
+enum class Survey : std::uint8_t { plain, by_dimensions };
+
+/// Digest of a type and a shape as one sees them in a file of this kind.
+std::uint64_t form_digest(hid_t type, hid_t space, std::uint64_t n, Survey survey) {
+  if (survey == Survey::by_dimensions) {
+    return digest_of(hdf5_type_text(type), static_cast<unsigned>(n));
+  }
+  std::array<hsize_t, H5S_MAX_RANK> extents = {};
+  const int rank = H5Sget_simple_extent_dims(space, extents.data(), nullptr);
+  const std::uint64_t digest =
+      digest_of(extents.data(), static_cast<std::size_t>(std::max(rank, 0)) * sizeof(hsize_t),
+                static_cast<std::uint64_t>(H5Sget_simple_extent_type(space)));
+  return type_digest(type, digest);
 }
 
 Result<std::uint64_t> attribute_digest(hid_t object, const std::string& name,
-                                       const SurveyedPaths& paths) {
+                                       const SurveyedPaths& paths, Survey survey) {
   const Hdf5Id attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT));
   const Hdf5Id stored(H5Aget_type(attribute.get()));
   const Hdf5Id space(H5Aget_space(attribute.get()));
@@ -171,8 +275,8 @@ Result<std::uint64_t> attribute_digest(hid_t object, const std::string& name,
       n_bytes > kSurveyAttributeBytesMax) {
     return hdf5_failure(Code::corrupt, "attribute \"" + name + "\" cannot be read");
   }
-  const std::string type_text = hdf5_type_text(type.get());
-  std::uint64_t digest = digest_of(type_text.data(), type_text.size(), static_cast<unsigned>(n));
+  std::uint64_t digest =
+      form_digest(type.get(), space.get(), static_cast<std::uint64_t>(n), survey);
   if (H5Sget_simple_extent_type(space.get()) == H5S_NULL || n == 0) return digest;
   SurveyedValues values(type.get(), space.get(), n_bytes);
   if (!values.allocated()) {
@@ -204,6 +308,23 @@ std::vector<std::int64_t> whole_numbers(hid_t object, const char* name, hssize_t
   return numbers;
 }
 
+SurveyedObject alias(const std::string& path, const std::string& first_path) {
+  SurveyedObject link{path, SurveyedKind::link};
+  link.values = ValueDigest{0, digest_of(first_path, 0)};
+  return link;
+}
+
+Result<SurveyedObject> read_link(hid_t file, const std::string& path, const LinkInfo& info) {
+  SurveyedObject link{path, SurveyedKind::link};
+  std::string target = std::to_string(info.u.val_size);
+  // HDF5 reads no link of a program's own kind.
+  if (info.type == H5L_TYPE_SOFT || info.type == H5L_TYPE_EXTERNAL) {
+    TAILRACE_TAKE(target, read_link_value(file, path, info));
+  }
+  link.values = ValueDigest{1 + static_cast<std::uint64_t>(info.type), digest_of(target, 0)};
+  return link;
+}
+
 /// Collects objects with their dimensions as references. Names follow when all objects are known.
 class SurveyVisitor final : public Hdf5Visitor {
  public:
@@ -214,10 +335,10 @@ class SurveyVisitor final : public Hdf5Visitor {
       const std::vector<std::int64_t> n = whole_numbers(group, "NumFilesInSet", 1);
       if (!n.empty() && n[0] > 0) survey_.n_tiles = static_cast<std::uint64_t>(n[0]);
     }
-    return add(group, path, false);
+    return add(group, path, SurveyedKind::group);
   }
   Status dataset(hid_t dataset, const std::string& path) override {
-    TAILRACE_TRY(add(dataset, path, true));
+    TAILRACE_TRY(add(dataset, path, SurveyedKind::dataset));
     SurveyedObject& object = survey_.objects.back();
     object.scale = is_dimension_scale(dataset);
     const Hdf5Id space(H5Dget_space(dataset));
@@ -238,7 +359,15 @@ class SurveyVisitor final : public Hdf5Visitor {
     return Status();
   }
   Status other_object(hid_t object, const std::string& path) override {
-    paths_.add(object, path);
+    return add(object, path, SurveyedKind::named_type);
+  }
+  Status again(const std::string& path, const std::string& first_path) override {
+    survey_.objects.push_back(alias(path, first_path));
+    return Status();
+  }
+  Status other_link(const std::string& path, const LinkInfo& info) override {
+    TAILRACE_TAKE(SurveyedObject link, read_link(paths_.file(), path, info));
+    survey_.objects.push_back(std::move(link));
     return Status();
   }
 
@@ -267,9 +396,9 @@ class SurveyVisitor final : public Hdf5Visitor {
     return hdf5_failure(Code::corrupt, "object \"" + path + "\" cannot be read");
   }
 
-  Status add(hid_t object, const std::string& path, bool dataset) {
-    paths_.add(object, path);
-    survey_.objects.push_back({path, dataset});
+  Status add(hid_t object, const std::string& path, SurveyedKind kind) {
+    TAILRACE_TRY(paths_.add(object, path).status());
+    survey_.objects.push_back({path, kind});
     return Status();
   }
 
@@ -320,16 +449,22 @@ class SurveyVisitor final : public Hdf5Visitor {
   std::map<int, std::string> by_number_;
 };
 
-Status read_attributes(hid_t file, const SurveyedPaths& paths, SurveyedObject& object) {
+/// Read the attributes of an object, and the form of a named type.
+Status read_attributes(const SurveyedPaths& paths, Survey survey, SurveyedObject& object) {
+  if (object.kind == SurveyedKind::link) return Status();
   const std::string who = "object \"" + object.path + "\"";
-  const Hdf5Id opened(H5Oopen(file, object.path.c_str(), H5P_DEFAULT));
+  const Hdf5Id opened(H5Oopen(paths.file(), object.path.c_str(), H5P_DEFAULT));
   if (!opened.valid()) return hdf5_failure(Code::corrupt, who + " cannot be opened");
-  TAILRACE_TAKE(std::vector<std::string> names, attribute_names(opened.get(), who));
+  if (H5Iget_type(opened.get()) == H5I_DATATYPE) {
+    object.values = ValueDigest{0, type_digest(opened.get(), 0)};
+  }
+  TAILRACE_TAKE(std::vector<std::string> names, attribute_names(opened.get(), object.path));
   std::ranges::sort(names);
   for (const std::string& name : names) {
-    if (is_of_form(name)) continue;
+    if (is_own_attribute(name)) continue;
+    if (survey == Survey::by_dimensions && is_of_form(name)) continue;
     TAILRACE_TAKE(const std::uint64_t digest,
-                  attribute_digest(opened.get(), name, paths).within(who));
+                  attribute_digest(opened.get(), name, paths, survey).within(who));
     object.attributes.emplace_back(name, digest);
   }
   return Status();
@@ -431,6 +566,16 @@ Result<ValueDigest> digest_values(hid_t dataset, const std::string& path,
   return digest;
 }
 
+/// Digest of a dataset's type and values. A scalar's type may differ between inputs.
+Result<ValueDigest> digest_typed_values(hid_t dataset, const std::string& path,
+                                        const SurveyedPaths& paths, Survey survey) {
+  TAILRACE_TAKE(ValueDigest digest, digest_values(dataset, path, paths));
+  const Hdf5Id type(H5Dget_type(dataset));
+  const Hdf5Id space(H5Dget_space(dataset));
+  digest[0] += mixed(form_digest(type.get(), space.get(), 0, survey));
+  return digest;
+}
+
 Result<ValueOrder> order_of_values(hid_t dataset, const std::string& path) {
   ValueOrder order;
   TAILRACE_TRY(for_each_piece(dataset, H5T_NATIVE_DOUBLE, path,
@@ -483,13 +628,14 @@ Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& 
   DimensionSurvey survey = visitor.take();
   TAILRACE_TAKE(const PathSet fixed, choose_fixed(survey));
   for (SurveyedObject& object : survey.objects) {
-    TAILRACE_TRY(read_attributes(file, visitor.paths(), object));
-    if (!object.dataset) continue;
+    TAILRACE_TRY(read_attributes(visitor.paths(), Survey::by_dimensions, object));
+    if (!object.is_dataset()) continue;
     const Hdf5Id dataset(H5Dopen2(file, object.path.c_str(), H5P_DEFAULT));
     if (!dataset.valid())
       return hdf5_failure(Code::corrupt, "dataset \"" + object.path + "\" cannot be opened");
     if (fixed.contains(object.path)) {
-      TAILRACE_TAKE(object.values, digest_values(dataset.get(), object.path, visitor.paths()));
+      TAILRACE_TAKE(object.values, digest_typed_values(dataset.get(), object.path, visitor.paths(),
+                                                       Survey::by_dimensions));
     }
     const bool coordinate = object.scale && object.dimensions.size() == 1 &&
                             is_number(dataset.get()) && H5Dget_storage_size(dataset.get()) > 0;
@@ -498,6 +644,81 @@ Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& 
     }
   }
   return survey;
+}
+
+// --- Files without dimensions.
+
+namespace {
+
+class PlainSurveyVisitor final : public PlainSurvey, public Hdf5Visitor {
+ public:
+  explicit PlainSurveyVisitor(hid_t file) : paths_(file) {}
+  Hdf5Visitor& visitor() override { return *this; }
+
+  Status group(hid_t group, const std::string& path) override {
+    return add(group, path, SurveyedKind::group);
+  }
+  Status dataset(hid_t dataset, const std::string& path) override {
+    TAILRACE_TAKE(const std::uint64_t n_attributes, paths_.add(dataset, path));
+    const Hdf5Id space(H5Dget_space(dataset));
+    const bool fixed = H5Sget_simple_extent_type(space.get()) != H5S_SIMPLE;
+    if (n_attributes == 0 && !fixed) return Status();
+    survey_.objects.push_back({path, SurveyedKind::dataset});
+    if (fixed) survey_.objects.back().values = ValueDigest{};
+    return Status();
+  }
+  Status other_object(hid_t object, const std::string& path) override {
+    return add(object, path, SurveyedKind::named_type);
+  }
+  Status again(const std::string& path, const std::string& first_path) override {
+    survey_.objects.push_back(alias(path, first_path));
+    return Status();
+  }
+  Status other_link(const std::string& path, const LinkInfo& info) override {
+    TAILRACE_TAKE(SurveyedObject link, read_link(paths_.file(), path, info));
+    survey_.objects.push_back(std::move(link));
+    return Status();
+  }
+
+  Result<DimensionSurvey> finish() override {
+    for (SurveyedObject& object : survey_.objects) {
+      TAILRACE_TRY(read_attributes(paths_, Survey::plain, object));
+      if (!object.is_dataset() || !object.values) continue;
+      const Hdf5Id dataset(H5Dopen2(paths_.file(), object.path.c_str(), H5P_DEFAULT));
+      if (!dataset.valid()) {
+        return hdf5_failure(Code::corrupt, "dataset \"" + object.path + "\" cannot be opened");
+      }
+      TAILRACE_TAKE(object.values,
+                    digest_typed_values(dataset.get(), object.path, paths_, Survey::plain));
+    }
+    return std::move(survey_);
+  }
+
+ private:
+  Status add(hid_t object, const std::string& path, SurveyedKind kind) {
+    TAILRACE_TRY(paths_.add(object, path).status());
+    survey_.objects.push_back({path, kind});
+    return Status();
+  }
+
+  SurveyedPaths paths_;
+  DimensionSurvey survey_;
+};
+
+}  // namespace
+
+std::unique_ptr<PlainSurvey> PlainSurvey::start(std::int64_t file) {
+  return std::make_unique<PlainSurveyVisitor>(file);
+}
+
+Result<DimensionSurvey> survey_plain(std::int64_t file) {
+  const std::unique_ptr<PlainSurvey> survey = PlainSurvey::start(file);
+  TAILRACE_TRY(walk_hdf5(file, survey->visitor()));
+  return survey->finish();
+}
+
+bool is_tile_attribute(std::string_view name) {
+  return name == "domain_decomposition" || name == "NumFilesInSet";
 }
 
 Result<ValueDigest> digest_dataset(std::int64_t file, const std::string& path) {
@@ -551,7 +772,7 @@ void pack_survey(ByteWriter& writer, const DimensionSurvey& survey) {
   writer.add(static_cast<std::uint32_t>(survey.objects.size()));
   for (const SurveyedObject& object : survey.objects) {
     writer.add_text(object.path);
-    writer.add(static_cast<std::uint8_t>(object.dataset));
+    writer.add(object.kind);
     writer.add(static_cast<std::uint8_t>(object.scale));
     writer.add(static_cast<std::uint32_t>(object.dimensions.size()));
     for (const std::string& dimension : object.dimensions) writer.add_text(dimension);
@@ -575,7 +796,7 @@ DimensionSurvey unpack_survey(ByteReader& reader) {
   for (auto n = reader.take<std::uint32_t>(); n > 0; --n) {
     SurveyedObject& object = survey.objects.emplace_back();
     object.path = reader.take_text();
-    object.dataset = reader.take<std::uint8_t>() != 0;
+    object.kind = reader.take<SurveyedKind>();
     object.scale = reader.take<std::uint8_t>() != 0;
     for (auto d = reader.take<std::uint32_t>(); d > 0; --d) {
       object.dimensions.push_back(reader.take_text());

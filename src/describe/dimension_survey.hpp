@@ -1,19 +1,22 @@
-// Dimension survey: dimensions, attributes and fixed values of a file, as names and digests that
-// can be compared without the file. The file is netCDF-4, or HDF5 with dimension scales.
+// Survey of a file: its objects, links, dimensions, attributes and fixed values, as names and
+// digests that can be compared without the file (describe/survey_differences).
 //
-// A concatenation of such files appends along unlimited dimensions only. Datasets that do not grow
-// must be equal in all inputs. The survey of each input contains their digests, so that ranks
-// compare inputs without exchanging values. Memory: a few numbers per attribute and dataset, and
-// one piece of values. Callers hold an Hdf5Scope.
+// A concatenation of files with dimensions (netCDF-4, or HDF5 with dimension scales) appends along
+// unlimited dimensions only. Datasets that do not grow must be equal in all inputs. The survey of
+// each input contains their digests, so that ranks compare inputs without exchanging values. In
+// files without dimensions, only scalars do not grow. Memory: a few numbers per attribute and
+// object, and one piece of values. Callers hold an Hdf5Scope.
 
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -53,18 +56,28 @@ struct TileSpan {
   bool operator==(const TileSpan&) const = default;
 };
 
+enum class SurveyedKind : std::uint8_t {
+  group,
+  dataset,
+  named_type,
+  link  ///< A soft or external link, or a further hard link to an object.
+};
+
 struct SurveyedObject {
   std::string path;  ///< "/" for the root group.
-  bool dataset = false;
+  SurveyedKind kind = SurveyedKind::group;
   bool scale = false;
   /// Path of the scale of each dimension of a dataset; empty: the dimension has no scale.
   std::vector<std::string> dimensions = {};
-  /// Name and digest, sorted by name. Attributes about the file's form, which HDF5, netCDF and
-  /// Tailrace maintain, are left out.
+  /// Name and digest, sorted by name. Attributes that Tailrace maintains are left out; in files
+  /// with dimensions, also those about the file's form, which HDF5 and netCDF maintain.
   std::vector<std::pair<std::string, std::uint64_t>> attributes = {};
-  std::optional<ValueDigest> values = {};  ///< Datasets that do not grow.
-  std::optional<ValueOrder> order = {};    ///< Numeric scales of one dimension.
-  std::optional<TileSpan> tile = {};       ///< Datasets with `domain_decomposition`.
+  /// Type and values of a dataset that does not grow; a named type; the target of a link.
+  std::optional<ValueDigest> values = {};
+  std::optional<ValueOrder> order = {};  ///< Numeric scales of one dimension.
+  std::optional<TileSpan> tile = {};     ///< Datasets with `domain_decomposition`.
+
+  bool is_dataset() const { return kind == SurveyedKind::dataset; }
 };
 
 struct DimensionSurvey {
@@ -73,6 +86,9 @@ struct DimensionSurvey {
 
   const SurveyedObject* find(const std::string& path) const;
 };
+
+/// True for an attribute that refers to one tile: domain_decomposition, NumFilesInSet.
+bool is_tile_attribute(std::string_view name);
 
 /// Paths of datasets.
 using PathSet = std::unordered_set<std::string>;
@@ -85,6 +101,25 @@ Result<DimensionSurvey> list_dimensions(std::int64_t file);
 /// Survey an open file. @param file  hid_t  @param choose_fixed  called once, before any value is
 /// read.  @error corrupt, plugin_missing, out_of_memory; errors of `choose_fixed`
 Result<DimensionSurvey> survey_dimensions(std::int64_t file, const ChooseFixed& choose_fixed);
+
+class Hdf5Visitor;
+
+/// Survey of a file without dimensions: groups, named types, links, datasets that do not grow, and
+/// datasets with attributes. The caller walks over the file and forwards each call to visitor().
+class PlainSurvey {
+ public:
+  /// @param file  hid_t, open until finish().
+  static std::unique_ptr<PlainSurvey> start(std::int64_t file);
+  virtual ~PlainSurvey() = default;
+
+  /// Receiver of a walk's calls. Cost: two HDF5 calls per object.
+  virtual Hdf5Visitor& visitor() = 0;
+  /// Read attributes and values, after the walk. Cost: O(objects with attributes, and the values).
+  /// @error corrupt, plugin_missing, out_of_memory
+  virtual Result<DimensionSurvey> finish() = 0;
+};
+/// PlainSurvey with a walk of its own. @param file  hid_t
+Result<DimensionSurvey> survey_plain(std::int64_t file);
 
 /// Digest of the values of one dataset. @param file  hid_t  @error as survey_dimensions()
 Result<ValueDigest> digest_dataset(std::int64_t file, const std::string& path);

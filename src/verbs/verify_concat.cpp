@@ -88,6 +88,8 @@ class ConcatVerifier {
     } else {
       TAILRACE_TRY(compare_tiles());
     }
+    check_->merge_differences(comm_);
+    if (comm_.is_root()) report_.remarks = check_->remarks(report_.inputs);
     // Findings about the complete file come before findings about an input.
     for (const std::string& line : findings_.lines) first.add(line);
     first.n_all += findings_.n_all - findings_.lines.size();
@@ -154,7 +156,7 @@ class ConcatVerifier {
   Status survey() {
     rows_.resize(own_.last - own_.first);
     for (std::size_t i = own_.first; i < own_.last; ++i) {
-      TAILRACE_TAKE(rows_[i - own_.first], check_->survey(report_.inputs[i], findings_));
+      TAILRACE_TAKE(rows_[i - own_.first], check_->survey(report_.inputs[i], i, findings_));
     }
     return Status();
   }

@@ -33,6 +33,8 @@ struct VerifyConcatReport {
   std::uint64_t n_rows = 0;
   std::uint64_t raw_bytes = 0;
   ConcatFindings findings;  ///< Findings of all ranks, in the order of the inputs.
+  /// Differences between inputs, in objects that the output has from the first input. Rank 0.
+  std::vector<std::string> remarks;
   double total_s = 0;
 
   bool ok() const { return findings.n_all == 0; }
@@ -59,6 +61,7 @@ void report_fields(const VerifyConcatReport& report, Visit&& visit) {
   visit("keys", report.keys);
   visit("n_differences", report.findings.n_all);
   visit("differences", report.findings.lines);
+  visit("remarks", report.remarks);
   visit("total_s", report.total_s);
   visit("ok", report.ok());
 }

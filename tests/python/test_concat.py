@@ -470,6 +470,177 @@ def test_random_requests(seed, inputs, tmp_path):
         check(out, files)
 
 
+def different(path, f, change=None):
+    """Write a file with every kind of object that is not appended; `change` changes the file."""
+    with h5py.File(path, "w") as file:
+        concat_cases.dataset(file, "u", np.arange(40) + f)
+        file.attrs["title"] = "hits"
+        file["u"].attrs["units"] = "m"
+        file["version"] = 12
+        file["nothing"] = h5py.Empty("f4")
+        file.create_group("g/inner").attrs["low"] = np.arange(3)
+        file["pair"] = np.dtype([("a", "i4"), ("b", "f8")])
+        file["soft"] = h5py.SoftLink("/u")
+        file["outer"] = h5py.ExternalLink("other.h5", "/u")
+        file["twin"] = file["g/inner"]
+        if change is not None:
+            change(file)
+    return path
+
+
+def replaced(name, value):
+    def change(file):
+        if name in file:
+            del file[name]
+        file[name] = value
+    return change
+
+
+def attribute(name, value, path="/"):
+    return lambda file: file[path].attrs.__setitem__(name, value)
+
+
+DIFFERENCES = {
+    'group "/": attribute "title"': attribute("title", "misses"),
+    'group "/": attribute "run"': attribute("run", 7),
+    'group "/g/inner": attribute "low"': attribute("low", np.arange(3.0), "g/inner"),
+    'group "/g": attribute "shape"': attribute("shape", np.zeros((2, 3)), "g"),
+    'dataset "/u": attribute "note"': attribute("note", "later", "u"),
+    'dataset "/u": attribute "target"': lambda file: attribute("target", file["u"].ref, "u")(file),
+    'dataset "/version"': replaced("version", 13),
+    'dataset "/version" ': replaced("version", "12"),
+    'dataset "/nothing"': replaced("nothing", np.float32(0)),
+    'named type "/pair"': replaced("pair", np.dtype([("a", "i4"), ("c", "f8")])),
+    'link "/soft"': replaced("soft", h5py.SoftLink("/version")),
+    'link "/outer"': replaced("outer", h5py.ExternalLink("other.h5", "/v")),
+    'link "/new"': replaced("new", h5py.SoftLink("/u")),
+    'group "/more"': lambda file: file.create_group("more"),
+    'named type "/other"': replaced("other", np.dtype("i4")),
+    'link "/twin"': lambda file: file.__delitem__("twin"),
+    'group "/g/inner": attribute "low" ': lambda file: file["g/inner"].attrs.__delitem__("low"),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENCES)
+def test_what_only_later_inputs_have_is_named(name, tmp_path):
+    """One remark, with the number of inputs and the first of them; verify --concat says the same;
+    an output that grows is compared with, too."""
+    files = [different(tmp_path / f"{f}.h5", f, DIFFERENCES[name] if f in (2, 3) else None)
+             for f in range(5)]
+    out = tmp_path / "out.h5"
+    for ranks in (1, 3):
+        remarks = concat(out, files, "--force", ranks=ranks)["remarks"]
+        assert len(remarks) == 1 and remarks[0].startswith(name.strip()), remarks
+        assert "2 inputs (first: " in remarks[0] and "2.h5)" in remarks[0]
+        report = numbers("verify", "--concat", out, *files, ranks=ranks)
+        assert report["ok"] and report["remarks"] == remarks
+    check(out, files)
+    concat(out, files[:1], "--force")
+    remarks = concat(out, files[1:], "-a", ranks=2)["remarks"]
+    assert len(remarks) == 1 and remarks[0].startswith(name.strip()), remarks
+    assert "2 inputs (first: " in remarks[0] and "output" in remarks[0]
+    remarks = concat(out, files[2:4], "-a", ranks=2)["remarks"]
+    assert len(remarks) == 1 and "the output keeps its own" in remarks[0], remarks
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize("chunk", [16, 64])
+def test_an_append_leaves_no_bytes_behind_the_end(chunk, ranks, tmp_path):
+    """HDF5 keeps the place of a chunk without filters, whose new values were written elsewhere."""
+    files = []
+    for f in range(3):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w") as file:
+            concat_cases.dataset(file, "u", np.random.default_rng(f).random((40, 3)), chunk=chunk)
+    out = tmp_path / "out.h5"
+    concat(out, files[:1], ranks=ranks)
+    for f in (1, 2):
+        concat(out, files[f:f + 1], "-a", ranks=ranks)
+        end = struct.unpack_from("<Q", out.read_bytes(), 28)[0]
+        assert end == out.stat().st_size
+        report = numbers("recover", out)
+        assert report["actions"] == [] and report["state"] == "whole"
+    check(out, files)
+
+
+def test_bytes_outside_the_files_are_remarks_of_verify(tmp_path):
+    files = []
+    for f in range(3):
+        files.append(tmp_path / f"{f}.h5")
+        with h5py.File(files[-1], "w", userblock_size=512 if f == 1 else 0) as file:
+            concat_cases.dataset(file, "u", np.arange(9) + f)
+        if f == 2:
+            with open(files[-1], "ab") as raw:
+                raw.write(b"behind")
+    out = tmp_path / "out.h5"
+    assert len(concat(out, files, ranks=2)["remarks"]) == 2
+    for ranks in (1, 2):
+        report = numbers("verify", "--concat", out, *files, ranks=ranks)
+        assert report["ok"] and len(report["remarks"]) == 2
+        assert "user blocks in front of 1 input" in report["remarks"][0]
+        assert "behind the end of the HDF5 file of 1 input" in report["remarks"][1]
+    with open(out, "ab") as raw:
+        raw.write(b"behind")
+    remarks = numbers("verify", "--concat", out, *files)["remarks"]
+    assert len(remarks) == 3 and "out.h5: bytes behind the end" in remarks[2]
+
+
+def test_verify_compares_links(tmp_path):
+    files = [different(tmp_path / f"{f}.h5", f) for f in range(2)]
+    out = tmp_path / "out.h5"
+    concat(out, files)
+    for change, words in ((lambda file: file.__delitem__("soft"), '"/soft" is missing'),
+                          (lambda file: file.__setitem__("new", h5py.SoftLink("/u")),
+                           '"/new" is not in any input'),
+                          (replaced("outer", h5py.SoftLink("/u")), '"/outer" has another target')):
+        shutil.copy(out, tmp_path / "bad.h5")
+        with h5py.File(tmp_path / "bad.h5", "a") as file:
+            change(file)
+        done = tailrace("verify", "--concat", tmp_path / "bad.h5", *files, code=1)
+        assert f"link {words}" in done.stdout, done.stdout
+
+
+def test_equal_inputs_have_no_remarks(tmp_path):
+    files = [different(tmp_path / f"{f}.h5", f) for f in range(4)]
+    out = tmp_path / "out.h5"
+    assert concat(out, files, ranks=3)["remarks"] == []
+    report = numbers("verify", "--concat", out, *files, ranks=2)
+    assert report["ok"] and report["remarks"] == []
+    assert concat(out, files, "-a", ranks=3)["remarks"] == []
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_units_that_differ_are_refused(ranks, tmp_path):
+    files = [different(tmp_path / "0.h5", 0),
+             different(tmp_path / "1.h5", 1, attribute("units", "km", "u"))]
+    out = tmp_path / "out.h5"
+    done = tailrace("concat", "-o", out, *files, ranks=ranks, code=2)
+    assert "1.h5" in done.stderr and 'dataset "/u": attribute "units"' in done.stderr
+    assert not out.exists()
+    remarks = concat(out, files, "--on-different", "keep-first", ranks=ranks)["remarks"]
+    assert len(remarks) == 1 and 'attribute "units"' in remarks[0]
+    tailrace("verify", "--concat", out, *files, ranks=ranks, code=1)
+    tailrace("verify", "--concat", out, "--on-different", "keep-first", *files, ranks=ranks)
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_many_different_names_are_few_remarks(ranks, tmp_path):
+    """Names beyond 50 are counted as more; the counts of the named ones are of all ranks."""
+    def change(first):
+        def make(file):
+            for i in range(first, first + 60):
+                file.attrs[f"a{i:03}"] = first
+        return make
+    files = [different(tmp_path / f"{f}.h5", f, change(10 * f) if f else None) for f in range(8)]
+    remarks = concat(tmp_path / "out.h5", files, ranks=ranks)["remarks"]
+    assert len(remarks) == 51
+    for i, line in enumerate(remarks[:50]):
+        n = sum(10 * f <= i + 10 < 10 * f + 60 for f in range(1, 8))
+        assert f'attribute "a{i + 10:03}" of {n} input{"s" * (n > 1)} (first: ' in line, line
+        assert "1.h5)" in line
+    assert remarks[50] == "more attributes differ between inputs; the first 50 are named"
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_what_is_not_kept_is_named(ranks, tmp_path):
     """Remarks name user blocks, checksums and compact storage that the output does not keep."""

@@ -176,12 +176,13 @@ def test_fixed_values_that_differ(ranks, tmp_path):
     assert "/t2m" not in done.stderr and not (tmp_path / "all.nc").exists()
     keep = ("--on-different", "keep-first")
     report = numbers("concat", "-o", tmp_path / "all.nc", *keep, *paths, ranks=ranks)
-    assert len(report["remarks"]) == 1 and "/lat (in " in report["remarks"][0]
-    assert "2.nc" in report["remarks"][0]
+    assert len(report["remarks"]) == 1 and 'dataset "/lat"' in report["remarks"][0]
+    assert "1 input (first: " in report["remarks"][0] and "2.nc" in report["remarks"][0]
     check(tmp_path / "all.nc", paths)
     done = tailrace("verify", "--concat", tmp_path / "all.nc", *paths, ranks=ranks, code=1)
     assert "/lat" in done.stdout + done.stderr
-    tailrace("verify", "--concat", tmp_path / "all.nc", *keep, *paths, ranks=ranks)
+    told = numbers("verify", "--concat", tmp_path / "all.nc", *keep, *paths, ranks=ranks)
+    assert told["remarks"] == report["remarks"]
     report = numbers("concat", "-o", tmp_path / "most.nc", "--on-error", "skip", *paths,
                      ranks=ranks)
     assert len(report["skipped"]) == 1 and "/lat" in report["skipped"][0]
@@ -194,11 +195,14 @@ def test_scalars_and_attributes_that_differ_are_named(ranks, tmp_path):
                     source="model" if i < 3 else "another", **({"extra": 1} if i == 2 else {}))
              for i in range(4)]
     report = numbers("concat", "-o", tmp_path / "all.nc", *paths, ranks=ranks)
-    scalars, attributes, history = report["remarks"]
-    assert "/one" in scalars and "1.nc" in scalars
-    assert "/@source" in attributes and "/@extra" in attributes and "3.nc" in attributes
-    assert "/@history" in history
+    scalar, extra, source, history = report["remarks"]
+    assert 'dataset "/one"' in scalar and "1 input (first: " in scalar and "1.nc" in scalar
+    assert 'attribute "extra"' in extra and "2.nc" in extra and "not in the output" in extra
+    assert 'attribute "source"' in source and "3.nc" in source
+    assert "/@history in 3 inputs (first: " in history
     check(tmp_path / "all.nc", paths)
+    told = numbers("verify", "--concat", tmp_path / "all.nc", *paths, ranks=ranks)
+    assert told["remarks"] == report["remarks"] and told["ok"]
 
 
 def test_damaged_fixed_values(tmp_path):

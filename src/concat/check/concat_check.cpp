@@ -9,8 +9,11 @@
 
 #include "concat/check/check_objects.hpp"
 #include "concat/check/check_rows.hpp"
+#include "core/utf8.hpp"
 #include "describe/dimension_survey.hpp"
 #include "describe/hdf5_catalog.hpp"
+#include "describe/input_bytes.hpp"
+#include "describe/survey_differences.hpp"
 #include "hdf5/hdf5_handle.hpp"
 
 namespace tailrace {
@@ -113,6 +116,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     wanted_ = std::move(wanted);
     found_ = std::move(found);
     TAILRACE_TRY(find_fixed(first.get()).within(first_name_));
+    TAILRACE_TAKE(first_survey_, survey_of(first.get()).within(first_name_));
     std::unordered_set<std::string> there;
     for (const CheckedObject& object : found_) {
       if (object.type == H5O_TYPE_DATASET) there.insert(object.path);
@@ -169,14 +173,17 @@ class ConcatCheckImpl final : public ConcatCheck {
                    "\" is not in any input");
     }
     compare_key_rows(findings);
+    TAILRACE_TRY(compare_links(findings).within(output_name_));
+    TAILRACE_TRY(count_bytes_outside(output_.get(), output_name_, output_outside_));
     TAILRACE_TRY(paths_here.failure().within(output_name_));
     return paths_there.failure().within(first_name_);
   }
 
-  Result<std::vector<InputRows>> survey(const std::string& input,
+  Result<std::vector<InputRows>> survey(const std::string& input, std::size_t source,
                                         ConcatFindings& findings) override {
     const Hdf5Scope scope;
     TAILRACE_TAKE(Hdf5Id file, open_checked_file(input));
+    TAILRACE_TRY(compare_with_first(file.get(), input, source, findings));
     TAILRACE_TAKE(std::vector<CheckedObject> objects, list_checked_objects(file.get(), input));
     std::vector<InputRows> rows;
     std::vector<bool> seen(datasets_.size(), false);
@@ -284,6 +291,7 @@ class ConcatCheckImpl final : public ConcatCheck {
                       ConcatFindings& findings) override {
     const Hdf5Scope scope;
     TAILRACE_TAKE(const Hdf5Id file, open_checked_file(input));
+    TAILRACE_TRY(compare_with_first(file.get(), input, source, findings));
     for (std::size_t i = 0; i < datasets_.size(); ++i) {
       const std::string& path = datasets_[i].path;
       const std::string who = input + ": " + dataset_text(path);
@@ -333,6 +341,32 @@ class ConcatCheckImpl final : public ConcatCheck {
     return Status();
   }
 
+  void merge_differences(Comm& comm) override {
+    differences_.merge(comm);
+    std::vector<std::uint64_t> counts = {inputs_outside_.n_in_front, inputs_outside_.n_behind};
+    comm.allreduce(std::span(counts), Reduction::sum);
+    inputs_outside_ = {counts[0], counts[1]};
+  }
+
+  std::vector<std::string> remarks(std::span<const std::string> inputs) const override {
+    SurveyDifferences::Names names;
+    names.of_source = [&](std::uint64_t source) { return inputs[source]; };
+    std::vector<std::string> lines = differences_.remarks(first_survey_, names);
+    const auto report = [&](bool found, const std::string& line) {
+      if (found) lines.push_back(line);
+    };
+    report(inputs_outside_.n_in_front > 0, "the user blocks in front of " +
+                                               counted(inputs_outside_.n_in_front, "input") +
+                                               " are not compared");
+    report(inputs_outside_.n_behind > 0, "the bytes behind the end of the HDF5 file of " +
+                                             counted(inputs_outside_.n_behind, "input") +
+                                             " are not compared");
+    report(output_outside_.n_in_front > 0, output_name_ + ": its user block is not in the inputs");
+    report(output_outside_.n_behind > 0,
+           output_name_ + ": bytes behind the end of the HDF5 file are not in the inputs");
+    return lines;
+  }
+
   void check_keys(const std::string& input, std::span<const InputRows> rows,
                   std::span<const std::uint64_t> first_rows, std::span<const std::string> names,
                   ConcatFindings& findings) override {
@@ -349,6 +383,77 @@ class ConcatCheckImpl final : public ConcatCheck {
   }
 
  private:
+  /// Numbers of files with bytes in front of and behind HDF5's part.
+  struct BytesOutside {
+    std::uint64_t n_in_front = 0;
+    std::uint64_t n_behind = 0;
+  };
+
+  static Status count_bytes_outside(hid_t file, const std::string& path, BytesOutside& count) {
+    const Hdf5Id creation(H5Fget_create_plist(file));
+    hsize_t user_block = 0;
+    if (!creation.valid() || H5Pget_userblock(creation.get(), &user_block) < 0) {
+      return hdf5_failure(Code::corrupt, path + ": the creation property list cannot be read");
+    }
+    TAILRACE_TAKE(const std::shared_ptr<InputBytes> bytes, InputBytes::open(path));
+    TAILRACE_TAKE(const BytesBehindEnd behind, bytes_behind_end(*bytes, user_block).within(path));
+    count.n_in_front += user_block > 0 ? 1 : 0;
+    count.n_behind += behind.n_bytes > 0 ? 1 : 0;
+    return Status();
+  }
+
+  /// Objects, attributes and scalars. Other fixed datasets are compared value by value, unless
+  /// those of later inputs may differ.
+  Result<DimensionSurvey> survey_of(hid_t file) const {
+    if (!by_dimensions_) return survey_plain(file);
+    return survey_dimensions(file, [this](const DimensionSurvey& survey) -> Result<PathSet> {
+      PathSet chosen;
+      for (const SurveyedObject& object : survey.objects) {
+        const bool digested = keep_first_ || object.dimensions.empty();
+        if (digested && fixed_.contains(object.path)) chosen.insert(object.path);
+      }
+      return chosen;
+    });
+  }
+
+  Status compare_with_first(hid_t file, const std::string& input, std::size_t source,
+                            ConcatFindings& findings) {
+    TAILRACE_TRY(count_bytes_outside(file, input, inputs_outside_));
+    TAILRACE_TAKE(const DimensionSurvey survey, survey_of(file).within(input));
+    for (const std::string& line :
+         differences_.compare(first_survey_, survey, source, {keep_first_, !axes_.empty()})) {
+      findings.add(input + ": " + line);
+    }
+    differences_.accept();
+    return Status();
+  }
+
+  /// Compare links that are not the first path of an object.
+  Status compare_links(ConcatFindings& findings) const {
+    TAILRACE_TAKE(const DimensionSurvey here, survey_of(output_.get()));
+    std::unordered_map<std::string_view, const SurveyedObject*> links;
+    for (const SurveyedObject& object : here.objects) {
+      if (object.kind == SurveyedKind::link) links.emplace(object.path, &object);
+    }
+    for (const SurveyedObject& object : first_survey_.objects) {
+      if (object.kind != SurveyedKind::link) continue;
+      const std::string who = output_name_ + ": link \"" + object.path + "\"";
+      const auto found = links.find(object.path);
+      if (found == links.end()) {
+        findings.add(who + " is missing");
+        continue;
+      }
+      if (found->second->values != object.values) {
+        findings.add(who + " has another target than in the first input");
+      }
+      links.erase(found);
+    }
+    for (const auto& [path, object] : links) {
+      findings.add(output_name_ + ": link \"" + object->path + "\" is not in any input");
+    }
+    return Status();
+  }
+
   std::vector<std::uint32_t> axes_of(const std::string& path) const {
     const SurveyedObject* const object = first_dimensions_.find(path);
     return object != nullptr ? layout_.axes_of(object->dimensions) : std::vector<std::uint32_t>();
@@ -374,7 +479,7 @@ class ConcatCheckImpl final : public ConcatCheck {
     if (!by_dimensions_) return Status();
     std::vector<StoredDataset> datasets;
     for (const SurveyedObject& object : survey.objects) {
-      if (!object.dataset) continue;
+      if (!object.is_dataset()) continue;
       const Hdf5Id dataset(H5Dopen2(first, object.path.c_str(), H5P_DEFAULT));
       const Hdf5Id space(H5Dget_space(dataset.get()));
       std::vector<hsize_t> most(object.dimensions.size());
@@ -390,7 +495,7 @@ class ConcatCheckImpl final : public ConcatCheck {
       TAILRACE_TAKE(fixed_, fixed_datasets(datasets, survey));
     }
     for (const SurveyedObject& object : survey.objects) {
-      if (!axes_.empty() && object.dataset && !is_tiled(object)) fixed_.insert(object.path);
+      if (!axes_.empty() && object.is_dataset() && !is_tiled(object)) fixed_.insert(object.path);
     }
     return Status();
   }
@@ -509,16 +614,16 @@ class ConcatCheckImpl final : public ConcatCheck {
   std::uint64_t comparable_rows(std::size_t index, hid_t dataset, const std::string& input,
                                 ConcatFindings& findings) const {
     const std::string who = input + ": " + dataset_text(datasets_[index].path);
+    const Extents extents = both_extents_of(dataset);
+    // The first input's scalar is copied; compare_with_first() reports others.
+    if (!extents.appended && !datasets_[index].appended) return 0;
     const Hdf5Id type(H5Dget_type(dataset));
     if (H5Tequal(type.get(), types_[index].get()) <= 0) {
       findings.add(who + " has another type than in the output");
       return 0;
     }
-    const Extents extents = both_extents_of(dataset);
     if (!extents.appended || !datasets_[index].appended) {
-      if (extents.appended != datasets_[index].appended) {
-        findings.add(who + " is a scalar in only one of the input and the output");
-      }
+      findings.add(who + " is a scalar in only one of the input and the output");
       return 0;
     }
     Shape expected = shapes_[index];
@@ -562,6 +667,10 @@ class ConcatCheckImpl final : public ConcatCheck {
   std::vector<std::string> tile_names_;  ///< Names given by the caller.
   std::vector<std::string> axes_;
   DimensionSurvey first_dimensions_;
+  DimensionSurvey first_survey_;
+  SurveyDifferences differences_;
+  BytesOutside inputs_outside_;
+  BytesOutside output_outside_;
   TileLayout layout_;
   bool by_dimensions_ = false;
   PathSet fixed_;  ///< Paths of datasets that do not grow.

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "core/comm.hpp"
 #include "describe/tile_layout.hpp"
 #include "trz/base/box.hpp"
 #include "trz/base/status.hpp"
@@ -78,10 +79,16 @@ class ConcatCheck {
   /// values, scalars. Also check that the output has nothing else. Call once, on rank 0.
   virtual Status compare_objects(ConcatFindings& findings) = 0;
   /// Compare an input's datasets with the output's by name, type and inner extents; fixed datasets
-  /// also by value.
+  /// also by value. Compare what is copied from the first input with that input.
+  /// @param source  position of the input in the list.
   /// @returns the rows of the datasets that can be compared further, by dataset.
-  virtual Result<std::vector<InputRows>> survey(const std::string& input,
+  virtual Result<std::vector<InputRows>> survey(const std::string& input, std::size_t source,
                                                 ConcatFindings& findings) = 0;
+  /// Merge what survey() and compare_tile() found in inputs and is not in the output, because the
+  /// output follows the first input. Collective: a gather and an allreduce.
+  virtual void merge_differences(Comm& comm) = 0;
+  /// Remarks on that, and on bytes of files outside HDF5's part. Rank 0, after merge_differences().
+  virtual std::vector<std::string> remarks(std::span<const std::string> inputs) const = 0;
 
   /// Dimensions along which the inputs are tiles; empty: they are not tiles. With tiles, call
   /// lay_out_tiles() and compare_tile() instead of survey() and compare_rows().
