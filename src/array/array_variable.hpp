@@ -97,8 +97,8 @@ std::unique_ptr<Codec> share_codec(std::shared_ptr<const Codec> codec);
 std::unique_ptr<Codec> skipping_codec(std::unique_ptr<Codec> codec);
 
 /// Resolve the options of a variable: the file's defaults, then those of matching globs, then
-/// `own_options`. Integers, texts, coordinates and variables with another role than values are stored
-/// exactly. `own_options`, or a pattern that is this variable's exact name, override this.
+/// `own_options`. Variables with another role than values, integers and texts are stored exactly.
+/// `own_options`, or a pattern that is this variable's exact name, override this.
 /// @error invalid_argument, unsupported (texts with a lossy codec)
 Result<FieldOptions> variable_options(const NetcdfModel& model, std::size_t variable,
                                       ModelRoles& roles, const ArrayFileOptions& options,

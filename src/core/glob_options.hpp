@@ -59,8 +59,8 @@ Status check_codecs(const GlobOptions& options);
 /// @param exact  the variable is lossless, unless a pattern that names it says otherwise.
 Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dimensions, bool exact,
                                      const GlobOptions& options);
-/// Give an exact variable that has got a bound of its own the codec of all variables again, unless
-/// it has a codec of its own.
+/// Give an exact variable the codec of all variables again, if it has a bound of its own and no
+/// codec of its own.
 Status take_codec_for_own_bound(const std::string& path, std::size_t n_dimensions,
                                 const GlobOptions& options, FieldOptions& made);
 /// Return true if a pattern without wildcards names the variable.

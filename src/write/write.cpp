@@ -768,7 +768,7 @@ Status Writer::close() {
   } else {
     const bool never_committed = !output_.in_place() && !output_.pending();
     const bool open = gathered_.anything_open() || record_.anything();
-    const bool must_commit = never_committed && flight_ == nullptr;  // The same on all ranks.
+    const bool must_commit = never_committed && flight_ == nullptr;  // Equal on all ranks.
     std::uint64_t any_open = open || must_commit ? 1 : 0;
     if (!must_commit) comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
     if (any_open != 0) ended = end_step().status();

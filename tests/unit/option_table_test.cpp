@@ -33,8 +33,8 @@ TEST(OptionTable, ThePageIsWhatTheTableSays) {
       << "run this test with TAILRACE_WRITE_DOCS=1 and commit docs/options.md";
 }
 
-/// Every name that the interface serves occurs in the C header. Exceptions are "trace" and "why", which
-/// only programs that use the engine itself see.
+/// Every name that the interface serves occurs in the C header, which is the manual. Exceptions are
+/// "trace" and "why", which only programs that use the engine itself see.
 TEST(OptionTable, TheHeaderNamesEveryOption) {
   const std::string header =
       file_text(std::string(TAILRACE_SOURCE_FOLDER) + "/include/tailrace/tailrace.h");
