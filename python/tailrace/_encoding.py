@@ -23,7 +23,7 @@ OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "guard", "earlier-loss", 
        "engine", "checksum", "preset", "predictor", "dimension", "spline", "last_axis", "lossless",
        "coarse", "refine", "book", "book_loss", "rate", "precision", "reversible", "block", "inner",
        "swap", "missing", "cd", "layout", "verify", "holes", "fill", "over-time",
-       "allow_wide_bound", "allow-wide-bound")
+       "allow_wide_bound", "allow-wide-bound", "roles")
 #: Keywords of netCDF4's createVariable and h5py's create_dataset.
 NETCDF = ("chunksizes", "zlib", "complevel", "compression", "compression_opts", "fletcher32",
           "contiguous", "endian", "least_significant_digit", "significant_digits", "quantize_mode",

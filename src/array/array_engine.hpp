@@ -115,7 +115,8 @@ class ArrayEngine {
                                  const std::vector<Bytes>& plain) = 0;
   /// Mark the variables whose dataset can be created before they have values. Marks of variables
   /// that already have a dataset are undefined. Not collective; equal on all ranks.
-  virtual std::vector<bool> definable() const = 0;
+  /// @param closing  the file ends: variables that still have none get one.
+  virtual std::vector<bool> definable(bool closing) const = 0;
   /// Hook after the commit of a flush. Called on every rank; collective calls are allowed.
   virtual void published(const ArrayFlush& flush) = 0;
   /// Hooks for async flushes. handed_over(): the flush is in flight and nothing is staged.

@@ -224,7 +224,7 @@ class ArrayFile final : private ArrayEngine {
   Shape committed_shape_of(std::size_t variable) const override;
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& plain) override;
-  std::vector<bool> definable() const override;
+  std::vector<bool> definable(bool closing) const override;
   void published(const ArrayFlush& flush) override;
   Shape text_chunk_shape(std::size_t variable) const;
   Status write_plain_at_root(const std::vector<Bytes>& plain);

@@ -88,8 +88,8 @@ std::uint64_t ArrayEngine::end_before_flush() {
 }
 
 void ArrayEngine::list_variables(ArrayFlush& flush, const std::vector<bool>& staged) const {
-  std::vector<bool> created(staged.size(), flush.closing);
-  if (flush.defining && !flush.closing) created = definable();
+  std::vector<bool> created(staged.size(), false);
+  if (flush.defining || flush.closing) created = definable(flush.closing);
   for (std::size_t v = 0; v < staged.size(); ++v) {
     if (staged[v]) flush.variables.push_back(v);
     if (!variables_[v].in_file() && (staged[v] || created[v])) flush.created.push_back(v);

@@ -181,8 +181,9 @@ Result<bool> ArrayFile::try_variable(const NetcdfModel& next, const std::string&
   return lossy;
 }
 
-std::vector<bool> ArrayFile::definable() const {
+std::vector<bool> ArrayFile::definable(bool closing) const {
   std::vector<bool> found(variables_.size(), true);
+  if (closing) return found;
   std::optional<ModelRoles> roles;
   for (std::size_t v = 0; v < variables_.size(); ++v) {
     if (variables_[v].in_file() || !array_dtype(variables_[v].type)) continue;
@@ -300,7 +301,7 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
   TAILRACE_TRY(choose_codecs(fields, mine));
   for (std::size_t i = 0; i < fields.size(); ++i) {
     if (!mine[i].ok()) continue;
-    if (flush.closing || runs_unchanged(options_.file.door)) {
+    if (runs_unchanged(options_.file.door)) {
       Result<std::string> refusal =
           store_refused_exactly(*comm_, fields[i], options_.file.plugin_path, kSyntaxOfArrays);
       mine[i] = refusal.status();

@@ -264,9 +264,8 @@ class DatasetArray final : private ArrayEngine {
   void prepare_publish() override { flushed_file_.drop(); }
   Status publish_at_root(ArrayFlush& flush, const std::vector<std::vector<WrittenChunk>>& chunks,
                          const std::vector<Bytes>& plain) override;
-  std::vector<bool> definable() const override {  // Each has a dataset.
-    return std::vector<bool>(variables_.size());
-  }
+  /// Each has a dataset, although only the ranks that use it have inspected it.
+  std::vector<bool> definable(bool) const override { return std::vector<bool>(variables_.size()); }
   void published(const ArrayFlush& flush) override;
   void handed_over(ArrayFlush& flush) override;
   void taken_back(const ArrayFlush& flush) override;

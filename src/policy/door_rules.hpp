@@ -44,8 +44,7 @@ Status check_door(const FieldOptions& options, Door door);
 Status check_door(const GlobOptions& options);
 
 /// True if the programs of an interface run unchanged and expect no error of a bound
-/// (policy/bound_width): what is refused is stored exactly. Other interfaces do that only when a
-/// file is closed.
+/// (policy/bound_width): what is refused is stored exactly.
 constexpr bool runs_unchanged(Door door) {
   return door == Door::pnetcdf || door == Door::hdf5 || door == Door::serial;
 }

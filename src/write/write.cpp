@@ -365,13 +365,6 @@ Status Writer::choose_codecs_and_owners(Step& step) {
   Result<Ownership> assigned = assignment.finish(waiting, check, verdicts.numbers());
   if (!assigned.ok()) return assigned.status();
   verdicts.note(record_.fields);
-  for (std::size_t f = 0; closing_ && f < record_.fields.size(); ++f) {
-    if (record_.fields[f].resolved.codec == nullptr) continue;
-    TAILRACE_TAKE(
-        const std::string refusal,
-        store_refused_exactly(*comm_, record_.fields[f], options_.plugin_path, kSyntaxOfSteps));
-    if (log_ && comm_->is_root() && !refusal.empty()) log_("stored exactly: " + refusal);
-  }
   TAILRACE_TRY(check_bound_widths(record_.fields, kSyntaxOfSteps));
   for (const FieldState& field : record_.fields) {
     if (!log_ || !comm_->is_root() || !field.makes_dataset()) continue;
@@ -762,7 +755,6 @@ Status Writer::usable() const {
 Status Writer::close() {
   if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed already");
   Status ended = output_.broken();
-  closing_ = true;
   if (!ended.ok()) {
     ended = with_uncertain(ended);
   } else {

@@ -256,7 +256,6 @@ class Writer final {
   std::map<std::uint64_t, std::uint64_t> first_of_chunks_;
   /// An entry for first_of_chunks_, allocated before a step: its outcome is recorded without.
   std::map<std::uint64_t, std::uint64_t>::node_type spare_;
-  bool closing_ = false;  ///< No error can be answered by putting a field again.
   bool closed_ = false;
 
   ProgressCallback progress_;

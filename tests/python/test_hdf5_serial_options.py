@@ -22,9 +22,11 @@ VALUES = {
     "lab.order": "johnson", "codec": "portable", "bound": "abs=0.5", "guard": "sign",
     "earlier-loss": "abs=0.1", "chunk": "16x96", "layout": "dense", "verify": "on", "fill": "-5",
     "allow-wide-bound": "on", "holes": "on", "over-time": "on", "covered": "drop",
+    "roles": "off",
 }
 # Further options that an option needs to have an effect.
 WITH = {"guard": "codec=trz,bound=abs=0.5,", "allow-wide-bound": "codec=trz,bound=rel=1e-3,",
+        "roles": "codec=trz,bound=rel=1e-3,",
         "chunk": "codec=deflate,", "attributes": "codec=deflate,"}
 PROGRAM = """
 import json, os, sys
