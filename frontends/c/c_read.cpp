@@ -162,8 +162,9 @@ bool convert_number(From from, To& to) {
     to = static_cast<To>(from);
     return static_cast<From>(to) == from;
   } else {
-    to = static_cast<To>(from);
-    return std::in_range<To>(from);
+    if (!std::in_range<To>(from)) return false;
+    to = static_cast<To>(from);  // NOLINT(bugprone-signed-char-misuse): a number, not a character.
+    return true;
   }
 }
 

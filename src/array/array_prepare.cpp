@@ -269,6 +269,7 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
   };
   const auto share_facts = [&](const Status& failure) {
     std::vector<LocalBoxes> local;
+    local.reserve(numbers.size());
     for (const std::size_t v : numbers) local.push_back({shape_of(v), variables_[v].log.boxes()});
     return common_facts(*comm_, local, failure);
   };

@@ -40,6 +40,7 @@ std::string first_names_text(const Names& names, std::size_t most, NameOf name_o
 template <class Entries>
 Status unknown_name(std::string_view what, std::string_view name, const Entries& entries) {
   std::vector<std::string_view> names;
+  names.reserve(std::size(entries));
   for (const auto& entry : entries) names.push_back(entry.name);
   return Status(Code::invalid_argument,
                 std::string(what) + " \"" + std::string(name) + "\" is unknown; choose one of: " +
