@@ -87,9 +87,9 @@ Status GatheredSteps::refuse_source(std::size_t field_index) {
                                     "several steps is full; use chunks of one step"));
 }
 
-bool GatheredSteps::anything_open() const {
-  return std::any_of(fields_.begin(), fields_.end(), [](const auto& entry) {
-    return entry.second.put_called || !entry.second.has_waited;
+bool GatheredSteps::anything_open(bool continues) const {
+  return std::any_of(fields_.begin(), fields_.end(), [continues](const auto& entry) {
+    return entry.second.put_called || (!continues && !entry.second.has_waited);
   });
 }
 

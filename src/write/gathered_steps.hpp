@@ -54,7 +54,8 @@ class GatheredSteps {
   /// The error of a source for such a field, noted in the record.
   Status refuse_source(std::size_t field_index);
   /// True if this rank has put anything, or defined a field, since the last step.
-  bool anything_open() const;
+  /// @param continues  the file is of an earlier run, whose fields are defined again: not counted.
+  bool anything_open(bool continues) const;
 
   /// Numbers that must be reduced before join(), the same number of them on every rank.
   RankNumbers numbers();

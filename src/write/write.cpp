@@ -759,7 +759,7 @@ Status Writer::close() {
     ended = with_uncertain(ended);
   } else {
     const bool never_committed = !output_.in_place() && !output_.pending();
-    const bool open = gathered_.anything_open() || record_.anything();
+    const bool open = gathered_.anything_open(appended_) || record_.anything(appended_);
     const bool must_commit = never_committed && flight_ == nullptr;  // Equal on all ranks.
     std::uint64_t any_open = open || must_commit ? 1 : 0;
     if (!must_commit) comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);

@@ -125,10 +125,12 @@ Status StepRecord::put_source(std::size_t number, const Box& box, BoxSource& sou
   return Status();
 }
 
-bool StepRecord::anything() const {
-  return !put_status.ok() || !attributes.empty() ||
-         std::any_of(fields.begin(), fields.end(),
-                     [](const FieldState& field) { return field.put_called || field.is_new(); });
+bool StepRecord::anything(bool continues) const {
+  const auto has_work = [&](const FieldState& field) {
+    const bool again = continues && field.definition.options.over_time;
+    return field.put_called || (field.is_new() && !again);
+  };
+  return !put_status.ok() || !attributes.empty() || std::ranges::any_of(fields, has_work);
 }
 
 std::string StepRecord::definitions_text() const {

@@ -37,7 +37,9 @@ class StepRecord {
   Status note(const Status& failure);
 
   /// True if this rank has recorded anything that a step would have to write.
-  bool anything() const;
+  /// @param continues  the file is of an earlier run, whose fields over time are defined again: not
+  /// counted.
+  bool anything(bool continues) const;
   /// A text that is equal on two ranks exactly if they define the same fields and attributes.
   std::string definitions_text() const;
   /// Forget the puts. After a failure also forget attributes and fields that are not in the file,

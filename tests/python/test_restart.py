@@ -113,3 +113,14 @@ def test_a_killed_run_is_continued_on_other_ranks(name, mode, tmp_path):
     with h5py.File(path) as file, h5py.File(whole) as undisturbed:
         assert np.array_equal(file["u"][...], undisturbed["u"][...])
         assert file["u"].shape == (N_STEPS, *SHAPE)
+
+
+@pytest.mark.sample(3)
+@pytest.mark.parametrize("name, mode", PROGRAMS)
+def test_a_finished_run_started_again_has_nothing_to_do(name, mode, tmp_path):
+    """It opens the file, defines the field once more, and closes without a step."""
+    path = tmp_path / "run.h5"
+    run(name, mode, path, 2)
+    assert steps_in(path) == N_STEPS
+    run(name, mode, path, 3)
+    assert steps_in(path) == N_STEPS
