@@ -116,8 +116,8 @@ void try_option(const OptionCase& option, bool as_default) {
 TEST(Decisions, EveryOptionIsComparedOrOwn) {
   for (const OptionCase& option : option_cases()) {
     try_option(option, true);
-    // define() refuses options of other interfaces. Then end_step, which would report the refusal to
-    // all ranks, is not called.
+    // define() refuses options of other interfaces. Then end_step, which would report the refusal
+    // to all ranks, is not called.
     if (!option.of_file && option.name != "covered" && option.name != "roles")
       try_option(option, false);
   }
