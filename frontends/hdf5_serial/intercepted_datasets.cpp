@@ -551,7 +551,7 @@ bool InterceptedDatasets::send(std::vector<Outgoing>& batch,
     InterceptedDataset& dataset = *chunk.dataset;
     if (dataset.requested == nullptr || !dataset.requested->loses()) continue;
     if (&dataset != last) {
-      if (requested_files_.is_scale(dataset.id)) dataset.requested->keep_scale();
+      if (requested_files_.is_scale(dataset.id)) dataset.requested->keep_exact();
       if (dataset.requested->role_open()) {
         requested_files_.decide_role(dataset.id, *dataset.requested);
       }

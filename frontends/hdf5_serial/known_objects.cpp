@@ -68,11 +68,14 @@ herr_t note_name(hid_t, const char* name, const H5A_info_t*, void* data) {
 }
 
 /// Read the attributes that rules use. An attribute that HDF5 cannot read is stated without values.
-std::vector<StatedAttribute> attributes_of(const SerialHdf5& hdf5, hid_t object) {
+/// @returns false if HDF5 cannot list them
+bool read_attributes(const SerialHdf5& hdf5, hid_t object,
+                     std::vector<StatedAttribute>& attributes) {
   Names found;
-  hdf5.H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, note_name, &found);
+  const herr_t listed =
+      hdf5.H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, note_name, &found);
   if (found.failed) throw std::bad_alloc();
-  std::vector<StatedAttribute> attributes;
+  attributes.clear();
   for (std::string& name : found.names) {
     const OpenId attribute(hdf5.H5Aopen(object, name.c_str(), H5P_DEFAULT), hdf5.H5Aclose);
     StatedAttribute& stated = attributes.emplace_back();
@@ -94,12 +97,13 @@ std::vector<StatedAttribute> attributes_of(const SerialHdf5& hdf5, hid_t object)
       }
     }
   }
-  return attributes;
+  return listed >= 0;
 }
 
-/// Describe an open dataset. @returns false if its elements are not numbers
-bool describe(const SerialHdf5& hdf5, hid_t dataset, const std::string& path,
-              StatedObject& stated) {
+/// Describe an open dataset. @returns false if HDF5 cannot
+/// @param numbers  set to true if its elements are numbers
+bool describe(const SerialHdf5& hdf5, hid_t dataset, const std::string& path, StatedObject& stated,
+              bool& numbers) {
   stated.path = path;
   stated.shape.clear();
   const OpenId type(hdf5.H5Dget_type(dataset), hdf5.H5Tclose);
@@ -113,8 +117,8 @@ bool describe(const SerialHdf5& hdf5, hid_t dataset, const std::string& path,
     }
   }
   stated.floating = kind == H5T_FLOAT;
-  stated.attributes = attributes_of(hdf5, dataset);
-  return kind == H5T_FLOAT || kind == H5T_INTEGER;
+  numbers = kind == H5T_FLOAT || kind == H5T_INTEGER;
+  return kind != H5T_NO_CLASS && rank >= 0 && read_attributes(hdf5, dataset, stated.attributes);
 }
 
 struct Listed {
@@ -136,22 +140,28 @@ herr_t note_dataset(hid_t, const char* name, const H5O_info_t* info, void* data)
 
 }  // namespace
 
-void KnownObjects::list(const SerialHdf5& hdf5, hid_t file) {
+bool KnownObjects::list(const SerialHdf5& hdf5, hid_t file) {
   Listed listed;
-  hdf5.H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, note_dataset, &listed, H5O_INFO_BASIC);
+  const herr_t visited =
+      hdf5.H5Ovisit2(file, H5_INDEX_NAME, H5_ITER_NATIVE, note_dataset, &listed, H5O_INFO_BASIC);
   if (listed.failed) throw std::bad_alloc();
   for (std::string& path : listed.paths) add(std::move(path));
+  return visited >= 0;
 }
 
-RoleVerdict KnownObjects::role_of(const SerialHdf5& hdf5, hid_t dataset, const std::string& path) {
+std::optional<RoleVerdict> KnownObjects::role_of(const SerialHdf5& hdf5, hid_t dataset,
+                                                 const std::string& path) {
   RoleFacts facts;
-  describe(hdf5, dataset, path, facts.datasets.emplace_back());
+  bool numbers = false;
+  if (!describe(hdf5, dataset, path, facts.datasets.emplace_back(), numbers)) return std::nullopt;
   for (std::size_t end = path.rfind('/'); end != std::string::npos;) {
     const std::string above = end == 0 ? "/" : path.substr(0, end);
     const OpenId group(hdf5.H5Oopen(dataset, above.c_str(), H5P_DEFAULT), hdf5.H5Oclose);
     StatedObject& stated = facts.groups.emplace_back();
     stated.path = above;
-    if (group.open()) stated.attributes = attributes_of(hdf5, group.get());
+    if (!group.open() || !read_attributes(hdf5, group.get(), stated.attributes)) {
+      return std::nullopt;
+    }
     end = end == 0 ? std::string::npos : path.rfind('/', end - 1);
   }
   for (const std::string_view marker : role_markers()) {
@@ -167,7 +177,9 @@ RoleVerdict KnownObjects::role_of(const SerialHdf5& hdf5, hid_t dataset, const s
       const OpenId object(hdf5.H5Oopen(dataset, other.path.c_str(), H5P_DEFAULT), hdf5.H5Oclose);
       other.gone = !object.open() || hdf5.H5Iget_type(object.get()) != H5I_DATASET;
       if (other.gone) continue;  // Its creation failed, or it was deleted.
-      other.numbers = describe(hdf5, object.get(), other.path, other.stated);
+      if (!describe(hdf5, object.get(), other.path, other.stated, other.numbers)) {
+        return std::nullopt;
+      }
       ++other.n_reads;
     }
     if (other.numbers) {

@@ -9,6 +9,7 @@
 
 #include <hdf5.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,9 +24,12 @@ class KnownObjects {
   /// Note a dataset that the program is about to create.
   void add(std::string path) { others_.push_back({std::move(path), {}}); }
   /// List the datasets that the file has. Cost: some microseconds each.
-  void list(const SerialHdf5& hdf5, hid_t file);
-  /// Return the role of an open dataset by what the file has now. Cost: below a millisecond.
-  RoleVerdict role_of(const SerialHdf5& hdf5, hid_t dataset, const std::string& path);
+  /// @returns false if HDF5 cannot
+  bool list(const SerialHdf5& hdf5, hid_t file);
+  /// Return the role of an open dataset by what the file has now. Empty: HDF5 cannot describe the
+  /// dataset, or a group above it. Cost: below a millisecond.
+  std::optional<RoleVerdict> role_of(const SerialHdf5& hdf5, hid_t dataset,
+                                     const std::string& path);
 
  private:
   /// How many of the datasets created first, and last, a decision sees.

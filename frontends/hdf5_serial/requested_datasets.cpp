@@ -413,21 +413,24 @@ void RequestedFiles::decide_role(hid_t dataset, RequestedDataset& requested) {
   File* const file = file_of(dataset);
   if (file == nullptr) return;
   const QuietHdf5 quiet(hdf5_);
+  bool complete = true;
   if (!file->listed && !file->made_here) {
     KnownObjects earlier;
     const hid_t id = hdf5_.H5Iget_file_id(dataset);
-    if (id >= 0) earlier.list(hdf5_, id);
+    complete = id >= 0 && earlier.list(hdf5_, id);
     if (id >= 0) hdf5_.H5Fclose(id);
     file->known = std::move(earlier);  // It has those that were created here, too.
   }
-  file->listed = true;
-  const RoleVerdict verdict = file->known.role_of(hdf5_, dataset, requested.path());
+  file->listed = complete;
+  const std::optional<RoleVerdict> verdict =
+      complete ? file->known.role_of(hdf5_, dataset, requested.path()) : std::nullopt;
   requested.set_role_known();
-  if (verdict.role == Role::value) return;
-  requested.keep_scale();
-  file->exact["exact under a bound for all (" + std::string(role_name(verdict.role)) + " by " +
-              verdict.because + ")"]
-      .insert(requested.path());
+  if (verdict && verdict->role == Role::value) return;
+  requested.keep_exact();
+  const std::string why = verdict
+                              ? std::string(role_name(verdict->role)) + " by " + verdict->because
+                              : "of unknown role: HDF5 cannot describe the file";
+  file->exact["exact under a bound for all (" + why + ")"].insert(requested.path());
 }
 
 void RequestedFiles::add(hid_t dataset, const std::shared_ptr<RequestedDataset>& requested) {

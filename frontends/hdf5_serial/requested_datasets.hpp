@@ -67,8 +67,8 @@ class RequestedDataset {
   bool fits(const DatasetFacts& facts, const std::vector<FilterSpec>& header) const;
   /// True if the options request a bound.
   bool loses() const { return !options_.bound.lossless(); }
-  /// Mark the dataset as a coordinate: stored exactly, unless it is named without wildcards.
-  void keep_scale() { keeps_ = keeps_ || !by_name_; }
+  /// Store a dataset with another role than values exactly, unless it is named without wildcards.
+  void keep_exact() { keeps_ = keeps_ || !by_name_; }
   /// True if a bound for all datasets applies, provided that the dataset has values; false after
   /// set_role_known().
   bool role_open() const { return loses() && !by_name_ && options_.by_role && !role_known_; }

@@ -1,12 +1,9 @@
 #include "array/model_roles.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <sstream>
 
 #include "core/stated_attribute.hpp"
-#include "trz/base/dtype.hpp"
 
 namespace tailrace {
 namespace {
@@ -14,30 +11,21 @@ namespace {
 StatedAttribute stated(const ModelAttribute& attribute) {
   StatedAttribute found;
   found.name = attribute.name;
-  const auto add = [&](std::string text) {
-    text.resize(std::min(text.size(), text.find('\0')));
-    found.texts.push_back(text.size() <= kAttributeTextBytesMax ? std::move(text) : std::string());
-  };
   if (attribute.type == ModelType::text) {
     if (attribute.texts.size() > kAttributeElementsMax) return found;
-    for (const std::string& text : attribute.texts) add(text);
+    for (const std::string& text : attribute.texts) {
+      if (!add_stated_text(found, text)) found.texts.emplace_back();
+    }
     return found;
   }
   if (attribute.type == ModelType::text_char) {
     const auto* const text = reinterpret_cast<const char*>(attribute.values.data());
-    add(std::string(text, attribute.values.size()));
+    if (!add_stated_text(found, std::string(text, attribute.values.size())))
+      found.texts.emplace_back();
     return found;
   }
   const std::optional<DType> type = model_dtype(attribute.type);
-  if (!type || attribute.n_values > kAttributeElementsMax) return found;
-  visit_dtype(*type, [&]<class T>() {
-    for (std::size_t i = 0; i < attribute.n_values; ++i) {
-      T number;
-      std::memcpy(&number, attribute.values.data() + i * sizeof number, sizeof number);
-      found.numbers.push_back(static_cast<double>(number));
-    }
-    return 0;
-  });
+  if (type) set_stated_numbers(found, *type, attribute.n_values, attribute.values);
   return found;
 }
 

@@ -699,22 +699,13 @@ StatedAttribute value_of(const NetcdfAttribute& attribute) {
   StatedAttribute value;
   value.name = attribute.name;
   if (attribute.type == NetcdfType::char_) {
-    std::string text = text_of(&attribute);
-    text.resize(std::min(text.size(), text.find('\0')));
-    if (text.size() <= kAttributeTextBytesMax) value.texts.push_back(std::move(text));
+    add_stated_text(value, text_of(&attribute));
     return value;
   }
   const std::optional<DType> type = netcdf_dtype(attribute.type);
-  if (!type || attribute.n_values > kAttributeElementsMax) return value;
-  value.numbers.resize(attribute.n_values);
-  visit_dtype(*type, [&]<class T>() {
-    for (std::size_t i = 0; i < value.numbers.size(); ++i) {
-      T number;
-      std::memcpy(&number, attribute.values.data() + i * sizeof number, sizeof number);
-      value.numbers[i] = static_cast<double>(number);
-    }
-    return 0;
-  });
+  if (type)
+    set_stated_numbers(value, *type, attribute.n_values,
+                       std::as_bytes(std::span(attribute.values)));
   return value;
 }
 

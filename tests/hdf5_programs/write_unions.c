@@ -1,11 +1,11 @@
 /* Interpreter of a list of writes and reads, whose selections are composed of several hyperslabs.
- * For test_hdf5_unions.py, which knows the right values.
+ * Program of test_hdf5_unions.py, which knows the right values.
  *
  *   write_unions FOLDER LIST [served]
  *
  * LIST has one operation a line, as numbers. All transfers are collective; one rank selects
  * elements, the others none. Result: FOLDER/unions.h5, and FOLDER/read_N.bin for the N-th read.
- * With `served`, H5Pget_mpio_actual_io_mode must report each transfer as collective.
+ * Word `served`: H5Pget_mpio_actual_io_mode must report each transfer as collective.
  *
  *   D number rank chunked extents...               create dataset dN of doubles
  *   W rank dataset memory floats seed selection    write seed, seed + 1, ...

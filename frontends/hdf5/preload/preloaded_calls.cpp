@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "hdf5/opening.hpp"
+#include "hdf5/preload/loaded_files.hpp"
 #include "hdf5/preload/unserved.hpp"
 #include "hdf5/serving_library.hpp"
 
@@ -306,14 +307,7 @@ class Callers {
 
   /// Find the function in the first loaded file that is an HDF5 with these calls.
   static const void* function_of_any() {
-    std::vector<std::string> files;
-    dl_iterate_phdr(
-        [](dl_phdr_info* object, std::size_t, void* into) {
-          static_cast<std::vector<std::string>*>(into)->emplace_back(object->dlpi_name);
-          return 0;
-        },
-        &files);
-    for (const std::string& file : files) {
+    for (const std::string& file : loaded_files()) {
       const Library library =
           file.empty() ? nullptr : dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
       const void* const function = library != nullptr ? dlsym(library, kKnownFunction) : nullptr;

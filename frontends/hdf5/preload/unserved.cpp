@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <hdf5.h>
-#include <link.h>
 #include <mpi.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "hdf5/opening.hpp"
+#include "hdf5/preload/loaded_files.hpp"
 
 namespace tailrace::hdf5_programs {
 namespace {
@@ -35,15 +35,8 @@ struct Loaded {
 };
 
 Loaded find_loaded() {
-  std::vector<std::string> files;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, std::size_t, void* into) {
-        static_cast<std::vector<std::string>*>(into)->emplace_back(object->dlpi_name);
-        return 0;
-      },
-      &files);
   Loaded loaded;
-  for (const std::string& file : files) {
+  for (const std::string& file : loaded_files()) {
     void* const library = file.empty() ? nullptr : dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
     if (library == nullptr) continue;
     // A symbol may be that of a dependency.
