@@ -32,6 +32,7 @@ Command add_recover(CLI::App& app);
 Command add_options(CLI::App& app);
 Command add_filter_args(CLI::App& app);
 Command add_profile(CLI::App& app);
+Command add_doctor(CLI::App& app);
 
 /// The one-screen summary of a repack: tables, at most 100 columns wide and about one screen high.
 std::string summary_text(const verbs::RepackReport& report);

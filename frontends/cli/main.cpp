@@ -88,8 +88,8 @@ std::string version_text() {
   return out;
 }
 
-constexpr std::array adders = {add_repack,  add_concat,  add_export,      add_verify, add_info,
-                               add_recover, add_options, add_filter_args, add_profile};
+constexpr std::array adders = {add_repack,  add_concat,  add_export,      add_verify,  add_info,
+                               add_recover, add_options, add_filter_args, add_profile, add_doctor};
 
 }  // namespace
 

@@ -49,7 +49,7 @@ def pages(name, tmp_path_factory):
 
 def test_who_has_which_command():
     assert commands("tailrace") == ["repack", "concat", "export", "verify", "info", "recover",
-                                    "options", "filter-args", "profile"]
+                                    "options", "filter-args", "profile", "doctor"]
     assert commands("tailrace-lab") == ["schedule", "simulate", "train-book", "bench"]
 
 

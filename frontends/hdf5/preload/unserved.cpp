@@ -20,6 +20,14 @@
 namespace tailrace::hdf5_programs {
 namespace {
 
+#define TAILRACE_TEXT_OF(number) #number
+#define TAILRACE_TEXT(number) TAILRACE_TEXT_OF(number)
+/// `tailrace doctor` finds the last words and the version in this library.
+constexpr const char* kServes = "which serves programs on a shared parallel HDF5 " TAILRACE_TEXT(
+    H5_VERS_MAJOR) "." TAILRACE_TEXT(H5_VERS_MINOR);
+#undef TAILRACE_TEXT
+#undef TAILRACE_TEXT_OF
+
 /// HDF5's own text about its version, in every HDF5 library.
 constexpr std::string_view kVersionText = "HDF5 library version: ";
 
@@ -103,10 +111,8 @@ std::string reason_for_nothing(std::uint64_t n_openings) {
     return "the program has HDF5 " + version +
            " linked statically; link it to the shared library (h5pcc -shlib)";
   }
-  std::string text =
-      "no call that creates or opens a file reached this library, which serves programs on a "
-      "shared parallel HDF5 " +
-      std::to_string(H5_VERS_MAJOR) + "." + std::to_string(H5_VERS_MINOR) + "; loaded: ";
+  std::string text = std::string("no call that creates or opens a file reached this library, ") +
+                     kServes + "; loaded: ";
   if (loaded.hdf5s.empty()) text += "no HDF5";
   for (const std::string& one : loaded.hdf5s) {
     text += (&one == &loaded.hdf5s.front() ? "" : ", ") + one;
