@@ -138,7 +138,7 @@ class WholeFile {
   ~WholeFile();
 
  private:
-  std::string partial() const { return path_ + kPartialSuffix; }
+  std::string partial() const { return partial_path_of(path_); }
   std::string path_;
   bool force_ = false;
   ReportFile report_;

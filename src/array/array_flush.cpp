@@ -71,8 +71,8 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
     TAILRACE_TRY(finish_flush(flush));
     return older ? Status(flush.refused.code(),
                           flush.refused.message() + "; \"" + path_ +
-                              "\" is unchanged, and all other variables are in \"" + path_ +
-                              kPartialSuffix + "\"")
+                              "\" is unchanged, and all other variables are in \"" +
+                              output_.temporary_path() + "\"")
                  : flush.refused;
   }
   forget_decisions(flush);

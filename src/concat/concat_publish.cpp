@@ -85,7 +85,7 @@ ConcatPublisher::ConcatPublisher(const ConcatRequest& request, const ConcatLine&
 
 /// Check that an unfinished output belongs to this request, and that its inputs are unchanged.
 Status ConcatPublisher::check_progress(const std::optional<ConcatProgress>& progress) const {
-  const std::string left = "--resume: " + request_.output + kPartialSuffix;
+  const std::string left = "--resume: " + partial_path_of(request_.output);
   const std::string anew = "; run without --resume to start again";
   const std::vector<std::uint64_t> versions = folded(settings_.versions);
   if (!progress || progress->request != settings_.request_digest ||

@@ -74,6 +74,20 @@ Status sync_file(const std::string& path) {
 
 }  // namespace
 
+std::string companion_path(const std::string& path, std::string_view suffix) {
+  const std::size_t start = path.rfind('/') == std::string::npos ? 0 : path.rfind('/') + 1;
+  const std::string_view name = std::string_view(path).substr(start);
+  if (name.size() + suffix.size() <= NAME_MAX) return path + std::string(suffix);
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a, 64 bits.
+  for (const char byte : name) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3;
+  std::array<char, 18> end{};
+  std::snprintf(end.data(), end.size(), "~%016llx", static_cast<unsigned long long>(hash));
+  std::size_t kept = NAME_MAX - suffix.size() - (end.size() - 1);
+  const auto continues = [&] { return (static_cast<unsigned char>(name[kept]) & 0xC0) == 0x80; };
+  while (kept > 0 && continues()) --kept;  // Whole characters of UTF-8.
+  return path.substr(0, start + kept) + end.data() + std::string(suffix);
+}
+
 void Descriptor::reset(int fd) {
   if (fd_ >= 0) ::close(fd_);
   fd_ = fd;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "trz/base/status.hpp"
 
@@ -13,6 +14,14 @@ namespace tailrace {
 
 /// Suffix of a new file's name until the file is complete: for an output, until its first commit.
 inline constexpr const char* kPartialSuffix = ".partial";
+
+/// Return the name of a file that accompanies `path`: its name with `suffix` (".lock"). If that is
+/// longer than a name may be (255 bytes), the end of the name becomes "~" and its hash.
+std::string companion_path(const std::string& path, std::string_view suffix);
+/// Return the temporary name of the new file `path`.
+inline std::string partial_path_of(const std::string& path) {
+  return companion_path(path, kPartialSuffix);
+}
 
 /// Owns a file descriptor and closes it.
 class Descriptor {

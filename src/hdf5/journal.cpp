@@ -92,7 +92,7 @@ Result<Journal> decode_journal(std::span<const std::byte> bytes, const std::stri
 
 }  // namespace
 
-std::string journal_path_of(const std::string& path) { return path + ".journal"; }
+std::string journal_path_of(const std::string& path) { return companion_path(path, ".journal"); }
 
 Status write_journal(const std::string& journal_path, const Journal& journal, bool sync) {
   const std::vector<std::byte> bytes = encode_journal(journal);

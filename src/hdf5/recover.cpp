@@ -126,7 +126,7 @@ class UnlockedFile final : public NotedFile {
 class Recovery {
  public:
   Recovery(std::string path, bool apply)
-      : path_(std::move(path)), partial_(path_ + kPartialSuffix), apply_(apply) {}
+      : path_(std::move(path)), partial_(partial_path_of(path_)), apply_(apply) {}
 
   Result<RecoverReport> run() {
     const bool there = file_exists(path_);

@@ -206,8 +206,10 @@ Status sign(int fd, const std::string& what) {
 
 }  // namespace
 
-std::string lock_path_of(const std::string& path) { return path + ".lock"; }
-std::string nodes_lock_path_of(const std::string& path) { return lock_path_of(path) + ".nodes"; }
+std::string lock_path_of(const std::string& path) { return companion_path(path, ".lock"); }
+std::string nodes_lock_path_of(const std::string& path) {
+  return companion_path(path, ".lock.nodes");
+}
 
 std::string writer_of(const std::string& path) {
   const Descriptor at = look_at(lock_path_of(path));

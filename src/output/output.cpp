@@ -166,13 +166,13 @@ Status Output::open(Comm& comm, const std::string& path, const FileOptions& opti
   options_ = options;
   TAILRACE_TRY(start(comm));
   in_place_ = true;
-  return open_at(path, "");
+  return open_at(path, false);
 }
 
 Status Output::resume(Comm& comm, const std::string& path, const FileOptions& options) {
   options_ = options;
   TAILRACE_TRY(start(comm));
-  return open_at(path, kPartialSuffix);
+  return open_at(path, true);
 }
 
 void Output::see_other_nodes() {
@@ -180,20 +180,21 @@ void Output::see_other_nodes() {
   if (!comm_->place().empty()) storage_->renew_reads();
 }
 
-/// Open the file of `path`, whose name has this suffix.
-Status Output::open_at(const std::string& path, const std::string& suffix) {
+/// Open the file of `path`, under its temporary name if it is unfinished.
+Status Output::open_at(const std::string& path, bool unfinished) {
+  const auto name = [&] { return unfinished ? temporary_path() : path_; };
   const auto begin = [&]() -> Status {
     TAILRACE_TRY(claim_at_root(path));
-    if (!suffix.empty()) refresh_file_on_nodes(*comm_, path_ + suffix);
-    TAILRACE_TRY(open_storage(path_ + suffix, false));
+    if (unfinished) refresh_file_on_nodes(*comm_, name());
+    TAILRACE_TRY(open_storage(name(), false));
     TAILRACE_TAKE(file_, Hdf5File::open(*storage_, allocator(), settings(), committed_end_));
     tail_->start_at_root(committed_end_);
     data_end_ = committed_end_ - metadata_->n_bytes;
     return Status();
   };
   TAILRACE_TRY(share_claim(begin));
-  if (!suffix.empty() && !comm_->is_root()) refresh_file_on_nodes(*comm_, path_ + suffix);
-  return open_on_others(path_ + suffix);
+  if (unfinished && !comm_->is_root()) refresh_file_on_nodes(*comm_, name());
+  return open_on_others(name());
 }
 
 // --- space

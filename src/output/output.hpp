@@ -187,7 +187,7 @@ class Output {
 
   /// The final name of the file, with links resolved.
   const std::string& path() const { return path_; }
-  std::string temporary_path() const { return path_ + kPartialSuffix; }
+  std::string temporary_path() const { return partial_path_of(path_); }
 
  private:
   Status open_storage(const std::string& path, bool create);
@@ -195,7 +195,7 @@ class Output {
   Status start(Comm& comm);
   Status claim_at_root(const std::string& path);
   Status share_claim(const std::function<Status()>& at_root);
-  Status open_at(const std::string& path, const std::string& suffix);
+  Status open_at(const std::string& path, bool unfinished);
   Status open_on_others(const std::string& path);
   Status clear_left_over(LeftOver left_over) const;
 

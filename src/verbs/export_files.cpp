@@ -348,7 +348,7 @@ class PlainExport {
     TAILRACE_TAKE(const Slab slab, ranks_.agree(part_of(dataset, request_)));
     const std::string head =
         format_ == Format::npy ? npy_head(*dataset.dtype, slab.count) : std::string();
-    const std::string partial = path + kPartialSuffix;
+    const std::string partial = partial_path_of(path);
     const Status created = ranks_.is_root() ? create(dataset, slab, path, partial, head) : Status();
     TAILRACE_TRY(ranks_.agree(created));
     Status done = write_rows(number, slab, partial, head.size());

@@ -10,7 +10,7 @@ Status lay_in_front(const VerbRanks& ranks, const std::string& path, const FileO
   TAILRACE_TAKE(const std::string file, ranks.agree(resolve_links(path)));
   RepackRequest request;
   request.input = file;
-  request.output = file + ".front";
+  request.output = companion_path(file, ".front");
   request.publish = Publish::as_stored;
   request.whole_times = true;
   FileOptions& options = request.options;

@@ -55,11 +55,10 @@ def run_and_kill(path, mode, options, alive_s):
 def check(path, committed):
     """Check that every committed step is in the file, and that every step in the file is right."""
     assert committed == list(range(len(committed)))
-    partial = pathlib.Path(f"{path}.partial")
     if not path.exists():
         assert not committed, f"steps {committed} are committed and the file is not there"
         return 0
-    assert not partial.exists()
+    assert not os.path.exists(f"{path}.partial")
     with h5py.File(path, "r") as file:
         found = sorted(int(name.split("_")[1]) for name in file)
         assert found == list(range(len(found)))

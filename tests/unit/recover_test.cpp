@@ -559,6 +559,14 @@ TEST(Recover, JournalSurvivesAByteFlipInNoPlace) {
   // The journal of an unfinished file differs from that of the file that it may replace.
   EXPECT_EQ(journal_path_of("/x/out.h5.partial"), "/x/out.h5.partial.journal");
   EXPECT_EQ(journal_path_of("/x/out.h5"), "/x/out.h5.journal");
+  // A name of 255 bytes: the longest that file systems take.
+  const std::string above = "/" + std::string(300, 'x') + "/";
+  const std::string longest = above + std::string(255, 'n');
+  EXPECT_EQ(journal_path_of(longest).size(), longest.size());
+  EXPECT_EQ(journal_path_of(longest).rfind(above, 0), 0U);
+  EXPECT_NE(journal_path_of(longest), journal_path_of(above + std::string(254, 'n') + "m"));
+  EXPECT_EQ(journal_path_of(above + std::string(247, 'n')),
+            above + std::string(247, 'n') + ".journal");
 }
 
 TEST(Recover, LeftoverOfAJobThatNeverCommitted) {
