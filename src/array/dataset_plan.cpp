@@ -32,6 +32,7 @@ namespace {
 std::uint64_t most_memory_bytes(const FieldState& field) {
   FieldPlan plan;
   plan.dtype = field.definition.dtype;
+  plan.opaque_bytes = field.definition.opaque_bytes;
   plan.grid = ChunkGrid{field.definition.shape, field.resolved.chunk_shape};
   plan.codec = field.resolved.codec.get();
   plan.verify = field.definition.options.verify == Verify::on;
@@ -46,14 +47,13 @@ std::uint64_t trial_memory_bytes(const FieldState& field) {
   return most_memory_bytes(field) + 2 * raw + field.resolved.codec->encoded_bytes_max(raw);
 }
 
-/// Type by which codecs handle elements that are not native numbers.
-DType dtype_of_bytes(std::uint64_t element_bytes) {
-  switch (element_bytes) {
-    case 1: return DType::u8;
-    case 2: return DType::u16;
-    case 4: return DType::u32;
-    default: return DType::u64;
-  }
+/// Set the type by which codecs handle elements that are not native numbers.
+void set_type_of_bytes(std::uint64_t element_bytes, FieldDefinition& definition) {
+  definition.dtype = element_bytes == 2   ? DType::u16
+                     : element_bytes == 4 ? DType::u32
+                     : element_bytes == 8 ? DType::u64
+                                          : DType::u8;
+  definition.opaque_bytes = has_codec_type(element_bytes) ? 0 : element_bytes;
 }
 
 double fill_number(DType dtype, const std::vector<std::byte>& element) {
@@ -145,7 +145,8 @@ Result<FieldDefinition> define_new(const NewDataset& dataset, const ArrayFileOpt
   const bool floating = has_floats(dataset);
   FieldDefinition field;
   field.path = dataset.path;
-  field.dtype = dataset.number.value_or(dtype_of_bytes(dataset.element_bytes));
+  set_type_of_bytes(dataset.element_bytes, field);
+  if (dataset.number) field.dtype = *dataset.number;
   field.shape = dataset.shape;
   set_growing(dataset.growing(), field);
   TAILRACE_TAKE(field.options,
@@ -319,7 +320,8 @@ Status adopt_codec(const StoredDataset& stored, bool created, const std::string&
   TAILRACE_TAKE(resolved.layout, make_layout("claimed"));
   resolved.chunk_shape = stored.storage.chunk_shape;
   FieldDefinition& definition = variable.definition;
-  definition.dtype = plain ? *stored.dtype : dtype_of_bytes(stored.element_bytes);
+  set_type_of_bytes(stored.element_bytes, definition);
+  if (plain) definition.dtype = *stored.dtype;
   definition.shape = stored.shape;
   definition.extendable = std::ranges::count(variable.growing, true) > 0;
   if (plain && is_floating(*stored.dtype) && !stored.fill_value.empty()) {
@@ -394,7 +396,7 @@ Result<AdoptedDataset> adopt_dataset(const StoredDataset& stored, const std::str
       stored.by_value && !stored.foreign, Status()};
   ArrayVariable& variable = adopted.variable;
   if (stored.fill_value.size() == variable.fill.size()) variable.fill = stored.fill_value;
-  const bool by_ranks = adopted.by_value && has_codec_type(stored.element_bytes);
+  const bool by_ranks = adopted.by_value && stored.element_bytes > 0;
   // Only rank 0 has space for datasets that HDF5 has copied. Rank 0 writes small datasets, as in
   // created files, so that the latest put of any rank wins.
   const std::uint64_t least_bytes = comm.n_ranks() > 1 ? kChunkedBytesMin : 1;

@@ -141,6 +141,7 @@ struct FieldPlan {
   std::size_t field_index = 0;  ///< The writer's number of the field, for traces.
   std::string path;
   DType dtype = DType::f32;
+  std::uint64_t opaque_bytes = 0;  ///< Size of elements that are not numbers; 0: as `dtype`.
   ChunkGrid grid;
   std::span<const PutRecord> puts;  ///< Puts of this rank.
   ChunkPatches* patches = nullptr;  ///< Source of values instead of `puts`; null: `puts`.
@@ -162,7 +163,7 @@ struct FieldPlan {
   bool pad_with_fill = false;
   std::uint64_t base_address = 0;  ///< BaseFrom::shape only: address of the field's chunk 0.
 
-  std::size_t element_bytes() const { return dtype_bytes(dtype); }
+  std::size_t element_bytes() const { return opaque_bytes > 0 ? opaque_bytes : dtype_bytes(dtype); }
   /// Uncompressed bytes of a full chunk.
   std::uint64_t chunk_bytes() const { return n_elements(grid.chunk_shape) * element_bytes(); }
   /// Box that a chunk's buffer covers: contiguous slabs end with the field, chunks do not.

@@ -66,6 +66,9 @@ struct FieldDefinition {
   /// True if a note of a lossy encoding records options.fill_value, since nothing else in the
   /// dataset states it.
   bool notes_fill = false;
+  /// Size of elements that are not numbers, such as compounds: codecs get their bytes, and `dtype`
+  /// is u8. 0: elements of `dtype`.
+  std::uint64_t opaque_bytes = 0;
   bool gathers_steps() const { return steps_per_entry > 1; }
   /// True if the last dimension counts the bytes of an element of `like`'s type.
   bool holds_bytes() const { return like != nullptr && like->bytes_axis; }
@@ -79,7 +82,10 @@ struct FieldDefinition {
   }
   /// The field's name in messages: field "/path".
   std::string name() const { return "field \"" + path + "\""; }
-  std::uint64_t raw_bytes() const { return n_elements(shape) * dtype_bytes(dtype); }
+  std::uint64_t element_bytes() const {
+    return opaque_bytes > 0 ? opaque_bytes : dtype_bytes(dtype);
+  }
+  std::uint64_t raw_bytes() const { return n_elements(shape) * element_bytes(); }
   /// Extents of the dataset with `n` entries: `extents` of one entry, with a leading `n` for a
   /// field over time. If entries hold several steps, `extents` are those of the n-th entry.
   Shape with_entries(std::uint64_t n, Shape extents) const {

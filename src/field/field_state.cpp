@@ -224,8 +224,8 @@ bool needs_range(const FieldOptions& options) {
 
 DatasetFacts facts_of(const FieldDefinition& definition) {
   DatasetFacts facts;
-  facts.number = definition.dtype;
-  facts.element_bytes = dtype_bytes(definition.dtype);
+  if (definition.opaque_bytes == 0) facts.number = definition.dtype;
+  facts.element_bytes = definition.element_bytes();
   facts.shape = definition.shape;
   facts.over_time = definition.options.over_time;
   facts.in_header = definition.in_header;
@@ -261,6 +261,11 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
   request.value_least = resolved.value_least;
   request.value_greatest = resolved.value_greatest;
   if (definition.holds_bytes()) request.element_bytes = definition.shape.back();
+  if (definition.opaque_bytes > 0) {
+    request.element_bytes = definition.opaque_bytes;
+    request.chunk_shape.push_back(definition.opaque_bytes);
+    request.array_shape.push_back(definition.opaque_bytes);
+  }
   CodecWish wish = codec_wish(facts_of(definition), options);
   request.name = std::move(wish.name);
   request.settings = std::move(wish.settings);
@@ -271,7 +276,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
                region_masks, stored_fill, keeps_source_notes, like, in_header, steps_per_entry,
-               notes_fill] = definition;
+               notes_fill, opaque_bytes] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -286,7 +291,11 @@ Status check_definition(const FieldDefinition& definition) {
     return bad("elements stored as bytes need a last dimension for their bytes, got shape " +
                shape_text(shape));
   }
-  const std::size_t element_bytes = definition.holds_bytes() ? shape.back() : dtype_bytes(dtype);
+  if (opaque_bytes > 0 && (dtype != DType::u8 || definition.holds_bytes())) {
+    return bad("elements of " + std::to_string(opaque_bytes) + " bytes must have dtype u8");
+  }
+  const std::size_t element_bytes =
+      definition.holds_bytes() ? shape.back() : definition.element_bytes();
   if (stored_fill && !stored_fill->empty() && stored_fill->size() != element_bytes) {
     return bad("the fill value has " + std::to_string(stored_fill->size()) + " bytes, expected " +
                std::to_string(element_bytes));
@@ -363,7 +372,7 @@ std::string form_text(const StoredDataset& like) {
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
                region_masks, stored_fill, keeps_source_notes, like, in_header, steps_per_entry,
-               notes_fill] = definition;
+               notes_fill, opaque_bytes] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
@@ -375,6 +384,7 @@ std::string definition_text(const FieldDefinition& definition) {
   for (std::size_t d = 1; d < shape.size(); ++d) {
     if ((more_unlimited >> d & 1U) != 0) text += ", dimension " + std::to_string(d) + " unlimited";
   }
+  if (opaque_bytes > 0) text += ", elements of " + std::to_string(opaque_bytes) + " bytes";
   if (as_stored != nullptr) text += ", chunks as they are stored";
   if (stored_fill) {
     text += ", fill value of bytes";
@@ -571,6 +581,7 @@ FieldPlan field_plan(std::size_t field_index, const FieldDefinition& definition,
   plan.field_index = field_index;
   plan.path = definition.path;
   plan.dtype = definition.dtype;
+  plan.opaque_bytes = definition.opaque_bytes;
   plan.grid = {definition.shape, resolved.chunk_shape};
   plan.codec = resolved.codec.get();
   plan.edit = resolved.edit.get();

@@ -122,7 +122,7 @@ struct FieldState {
   bool is_done() const { return !is_open() && life != FieldLife::waiting; }
   ChunkGrid grid() const { return {definition.shape, resolved.chunk_shape}; }
   std::uint64_t chunk_bytes() const {
-    return n_elements(resolved.chunk_shape) * dtype_bytes(definition.dtype);
+    return n_elements(resolved.chunk_shape) * definition.element_bytes();
   }
 };
 

@@ -34,7 +34,7 @@ inline constexpr std::uint64_t kSmallestOwnChunkBytes = 64U << 10;
 /// chunk. If irregular cuts would make these blocks tiny, the largest box determines the shape, and
 /// borders do cross chunks. If very many ranks make them tiny, neighbouring blocks are merged. Not
 /// collective.
-/// @param element_bytes  1, 2, 4 or 8
+/// @param element_bytes  size of an element, at least 1
 /// @returns extents >= 1
 Shape chunk_shape_for(const Shape& shape, std::uint64_t element_bytes, std::uint64_t target_bytes,
                       const DecompositionFacts& facts);

@@ -68,6 +68,17 @@ Status decide_codec_unseen(const DatasetFacts& facts, Door door, StorageDecision
     options.codec = kExactCodec;
     options.codec_settings.clear();
   }
+  if (!facts.number && !has_codec_type(facts.element_bytes) && options.codec != kExactCodec &&
+      !codec.stores_plainly) {
+    if (options.codec_given_for_field) {
+      return Status(Code::unsupported, "its elements of " + std::to_string(facts.element_bytes) +
+                                           " bytes are not numbers; use codec " +
+                                           std::string(kExactCodec) + " or " +
+                                           std::string(plain_codec) + ", not " + options.codec);
+    }
+    options.codec = kExactCodec;
+    options.codec_settings.clear();
+  }
   decision.bound_with_values = options.bound.needs_range();
   const bool any_codec = traits_of(door).any_codec_with_values;
   if (decision.bound_with_values && !any_codec && options.codec != kYardstickCodec) {
@@ -96,9 +107,6 @@ std::string reason_to_leave(const DatasetFacts& facts, const StorageRequest& req
                        (!facts.grows() || facts.shape.size() == 1);
     return small && !request.named ? "small" : "";
   }
-  if (!has_codec_type(facts.element_bytes)) {
-    return "elements of " + std::to_string(facts.element_bytes) + " bytes";
-  }
   const bool own_chunks = !facts.own_chunks.empty();
   if (facts.shape.empty() || (!own_chunks && facts.n_bytes() < traits.left_to_hdf5_below)) {
     return "small";
@@ -109,6 +117,7 @@ std::string reason_to_leave(const DatasetFacts& facts, const StorageRequest& req
   if (own_chunks && n_elements(facts.own_chunks) > most / element) {
     return "chunks of more than a sixteenth of memory=";
   }
+  if (facts.element_bytes > most) return "elements of more than a sixteenth of memory=";
   return "";
 }
 
@@ -150,6 +159,11 @@ Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& 
     return decision;
   }
   const DoorTraits& traits = traits_of(door);
+  if (traits.rewrites_parts) {
+    options.chunk_bytes =
+        std::min(options.chunk_bytes,
+                 std::max(request.memory_bytes / kChosenChunksPerMemory, kSmallestOwnChunkBytes));
+  }
   if (!traits.knows_values) {
     TAILRACE_TRY(decide_codec_unseen(facts, door, decision));
     // Without a request, the program's own filters stay.
@@ -170,11 +184,6 @@ Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& 
     decision.why = "as asked";
   }
   if (!decision.why.empty()) decision.form = StorageForm::one_piece;
-  if (traits.rewrites_parts) {
-    options.chunk_bytes =
-        std::min(options.chunk_bytes,
-                 std::max(request.memory_bytes / kChosenChunksPerMemory, kSmallestOwnChunkBytes));
-  }
   return decision;
 }
 

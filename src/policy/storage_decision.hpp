@@ -121,7 +121,7 @@ std::string reason_to_leave(const DatasetFacts& facts, const StorageRequest& req
 /// @error unsupported  the values cannot be stored as requested; its text omits the dataset's name.
 Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& request, Door door);
 
-/// True if codecs have a type for elements of this size.
+/// True if codecs have a type for elements of this size. Elements of other sizes are bytes to them.
 bool has_codec_type(std::uint64_t element_bytes);
 
 /// True if a dataset has nothing to compress: it cannot grow, and is a scalar or empty.
