@@ -389,6 +389,28 @@ TAILRACE_CALL herr_t tailrace_H5Odecr_refcount(hid_t object) {
   if (counted >= 0) ours::note_count(object, -1);
   return counted;
 }
+TAILRACE_CALL hid_t tailrace_H5Acreate2(hid_t object, const char* name, hid_t type, hid_t space,
+                                        hid_t creation_list, hid_t access_list) {
+  const hid_t made = real().H5Acreate2(object, name, type, space, creation_list, access_list);
+  if (made >= 0) ours::note_attribute(object, nullptr, name);
+  return made;
+}
+#ifdef TAILRACE_WITH_H5Acreate1
+TAILRACE_CALL hid_t tailrace_H5Acreate1(hid_t object, const char* name, hid_t type, hid_t space,
+                                        hid_t creation_list) {
+  const hid_t made = real().H5Acreate1(object, name, type, space, creation_list);
+  if (made >= 0) ours::note_attribute(object, nullptr, name);
+  return made;
+}
+#endif
+TAILRACE_CALL hid_t tailrace_H5Acreate_by_name(hid_t location, const char* object, const char* name,
+                                               hid_t type, hid_t space, hid_t creation_list,
+                                               hid_t access_list, hid_t link_list) {
+  const hid_t made = real().H5Acreate_by_name(location, object, name, type, space, creation_list,
+                                              access_list, link_list);
+  if (made >= 0) ours::note_attribute(location, object, name);
+  return made;
+}
 TAILRACE_CALL herr_t tailrace_H5Oincr_refcount(hid_t object) {
   const herr_t counted = real().H5Oincr_refcount(object);
   if (counted >= 0) ours::note_count(object, 1);
@@ -553,7 +575,7 @@ __attribute__((visibility("default"), used)) const ours::ServingLibrary* tailrac
         const Session* const session = ours::session_of_file(object);
         return session == nullptr ? hid_t{H5I_INVALID_HID} : session->file();
       },
-      ours::end_sessions};
+      ours::note_attribute, ours::end_sessions};
   return &serving;
 }
 

@@ -661,6 +661,21 @@ void note_count(hid_t object, int change) {
   if (address) session->array->note_count(*address, change);
 }
 
+void note_attribute(hid_t object, const char* at, const char* name) {
+  Session* const session = served_session(object);
+  if (session == nullptr || session->array->comm().n_ranks() == 1) return;
+  const Hdf5Scope scope;
+  const Status noted = local_part([&] {
+    std::string path(512, '\0');
+    const ssize_t n = H5Iget_name(object, path.data(), path.size());
+    path.resize(n < 0 ? 0 : std::min(static_cast<std::size_t>(n), path.size() - 1));
+    if (at != nullptr) path += std::string(path.ends_with('/') ? "" : "/") + at;
+    session->array->note_attribute(path, name);
+    return Status();
+  });
+  if (!noted.ok()) session->array->fail(noted);  // Otherwise this rank's notes would differ.
+}
+
 hsize_t plain_bytes(const Target& target) {
   const Result<DatasetArray::Facts> facts = target.session->array->facts(target.dataset);
   return facts.ok() ? n_elements(*facts->shape) * facts->element_bytes : 0;

@@ -114,6 +114,9 @@ class Deletion {
 };
 /// Record that the program changed an object's reference count independently of its links.
 void note_count(hid_t object, int change);
+/// Record an attribute that the program has created.
+/// @param at  path from `object` to the attribute's object; null: `object` itself.
+void note_attribute(hid_t object, const char* at, const char* name);
 /// Size of the dataset in plain storage. Ranks other than 0 do not know its chunks.
 hsize_t plain_bytes(const Target& target);
 

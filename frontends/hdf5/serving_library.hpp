@@ -15,6 +15,8 @@ struct ServingLibrary {
   const void* hdf5;
   /// Return the session's own id of the file that holds an object, or -1. Not collective.
   hid_t (*session_file)(hid_t object);
+  /// Like note_attribute() of serving.hpp.
+  void (*note_attribute)(hid_t object, const char* at, const char* name);
   /// End all sessions, like H5close. Collective over each one's ranks.
   void (*end_sessions)();
 };

@@ -422,6 +422,7 @@ void DatasetArray::add_to_meeting(RankNumbers& along) {
   meeting_ = {memory_.over_cap() ? 1U : 0U, time_now(), epoch_ - flushed_epoch_, bits_of_staged()};
   along.add(Reduction::max, meeting_.short_of_memory, meeting_.latest, meeting_.most_calls);
   along.add(Reduction::bit_or, meeting_.staged);
+  attributes_.add_to(along);
   for (std::uint64_t& number : most_to_meet_) along.add(Reduction::max, number);
   has_met_to_close_ = false;
 }
@@ -489,6 +490,10 @@ Status DatasetArray::adopt_staged(std::vector<bool>& staged) {
 
 Status DatasetArray::flush_these(std::vector<bool> staged, bool hold_back, bool closing,
                                  FlushMode mode) {
+  if (attributes_.differ()) {
+    const std::string difference = attributes_.compare(*comm_);
+    note_remark([&] { return difference; });
+  }
   parts_.mark_folded(staged);
   TAILRACE_TRY(adopt_staged(staged));
   TAILRACE_TRY(parts_.fold(staged, std::bind_front(&DatasetArray::get_stored, this)));

@@ -110,6 +110,11 @@ class DatasetArray final : private ArrayEngine {
     lose(lifetimes_.note_count(address, change));
   }
 
+  /// Note an attribute that the program has created. Flushes compare the notes of all ranks.
+  void note_attribute(const std::string& object, std::string_view name) {
+    if (comm_->n_ranks() > 1) attributes_.add(object, name);
+  }
+
   /// Properties of a dataset; facts() inspects an existing one first. @error unsupported, corrupt
   struct Facts {
     std::size_t element_bytes = 1;
@@ -274,6 +279,7 @@ class DatasetArray final : private ArrayEngine {
   LeastMemory least_memory_;
   std::vector<State> states_;  ///< Parallel to variables_.
   RankMetadata metadata_{*comm_, output_};
+  AttributeNotes attributes_;
   DatasetLifetimes lifetimes_{metadata_};
   StagedParts parts_{*comm_, memory_, variables_, output_, lifetimes_};
   DeferredDecisions decisions_{*comm_, options_, variables_};

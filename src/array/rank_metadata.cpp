@@ -1,10 +1,12 @@
 #include "array/rank_metadata.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/byte_stream.hpp"
 #include "exec/comm_factory.hpp"
+#include "trz/base/printable.hpp"
 
 namespace tailrace {
 
@@ -88,6 +90,34 @@ void RankMetadata::share_preserved() {
     const auto address = reader.take<std::uint64_t>();
     private_storage_->preserve(address, reader.take_bytes(reader.take<std::uint64_t>()));
   }
+}
+
+// --- AttributeNotes
+
+void AttributeNotes::add(const std::string& object, std::string_view name) {
+  constexpr std::size_t kMostNotes = 10000;
+  std::string text = "attribute \"" + printable(std::string(name)) + "\" of " + printable(object);
+  hash_ += std::hash<std::string>()(text) | 1;
+  if (texts_.size() < kMostNotes) texts_.push_back(std::move(text));
+}
+
+void AttributeNotes::add_to(RankNumbers& along) {
+  least_ = hash_;
+  least_complement_ = ~hash_;
+  along.add(Reduction::min, least_, least_complement_);
+}
+
+std::string AttributeNotes::compare(Comm& comm) {
+  std::string text;
+  const Status mine = local_part([&] {
+    std::ranges::sort(texts_);
+    for (const std::string& one : texts_) text += one + "\n";
+    return Status();
+  });
+  texts_.clear();
+  hash_ = 0;
+  const Status alike = agree_on_text(comm, "created attributes", text, mine);
+  return alike.ok() ? "" : alike.message() + "; the file has those of rank 0";
 }
 
 }  // namespace tailrace

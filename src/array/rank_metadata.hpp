@@ -4,6 +4,8 @@
 // has a file. Rank 0's is the Output, which is committed. The others' lie in memory and end with
 // the program's file (hdf5/private_storage.hpp).
 //
+// AttributeNotes: the attributes that the program has created, compared between ranks.
+//
 // Invariant 1: only rank 0's metadata reach the disk. Invariant 2: the other ranks see an opened
 // file as it was, because their HDF5 does not know the chunks that flushes insert. Rank 0 preserves
 // and broadcasts what a commit overwrites.
@@ -13,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/comm.hpp"
@@ -65,6 +68,26 @@ class RankMetadata {
   std::unique_ptr<PrivateStorage> private_storage_;  ///< All ranks but 0.
   std::uint64_t private_end_ = 0;
   std::unique_ptr<Hdf5File> private_file_;
+};
+
+/// Notes on the attributes that the program creates. An attribute that rank 0 does not create is
+/// not in the file, and only the notes of all ranks tell. Their order does not count.
+class AttributeNotes {
+ public:
+  /// Note a created attribute: its object and name.
+  void add(const std::string& object, std::string_view name);
+  /// Add this rank's numbers to a reduction. differ() is true after it if the ranks' notes differ.
+  void add_to(RankNumbers& along);
+  bool differ() const { return least_ != ~least_complement_; }
+  /// Compare the notes, and forget them. Collective: like agree_on_text().
+  /// @returns a sentence about the first difference; empty if there were too many notes to tell.
+  std::string compare(Comm& comm);
+
+ private:
+  std::uint64_t hash_ = 0;  ///< Sum over all notes.
+  std::uint64_t least_ = 0;
+  std::uint64_t least_complement_ = ~std::uint64_t{0};
+  std::vector<std::string> texts_;
 };
 
 }  // namespace tailrace

@@ -20,6 +20,7 @@
 #include <H5VLconnector_passthru.h>
 #include <H5VLnative.h>
 
+#include "hdf5/serving_library.hpp"
 #include "hdf5/vol/objects.hpp"
 
 namespace tailrace::hdf5_programs {
@@ -378,9 +379,16 @@ herr_t dataset_close(void* object, hid_t transfer_list, void**) {
 void* attr_create(void* object, const H5VL_loc_params_t* place, const char* name, hid_t type,
                   hid_t space, hid_t creation_list, hid_t access_list, hid_t transfer_list,
                   void**) {
-  return adopt(by_native_at(H5VLattr_create, object, place, name, type, space, creation_list,
-                            access_list, transfer_list, nullptr),
-               H5I_ATTR, object_of(object));
+  void* const made = adopt(by_native_at(H5VLattr_create, object, place, name, type, space,
+                                        creation_list, access_list, transfer_list, nullptr),
+                           H5I_ATTR, object_of(object));
+  const bool by_name = place->type == H5VL_OBJECT_BY_NAME;
+  if (made != nullptr && (by_name || place->type == H5VL_OBJECT_BY_SELF)) {
+    const InnerCall inner;
+    tailrace_hdf5_serving()->note_attribute(
+        id_of(object), by_name ? place->loc_data.loc_by_name.name : nullptr, name);
+  }
+  return made;
 }
 void* attr_open(void* object, const H5VL_loc_params_t* place, const char* name, hid_t access_list,
                 hid_t transfer_list, void**) {
