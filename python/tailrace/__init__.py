@@ -35,11 +35,13 @@ from typing import Any as _Any
 if _os.environ.get("TAILRACE_ENGINE_DIR"):
     __path__.append(_os.environ["TAILRACE_ENGINE_DIR"])
 
+from ._accessor import whenever_xarray_comes as _whenever_xarray_comes
 from ._arrays import ChunkSummary, decode, describe, encode, train_book
 from ._attributes import Attributes
 from ._errors import BoundError, TailraceError
 from ._file import File, open  # noqa: A004
 from ._group import Dimension, Group
+from ._information import Bits, BitTable, bits
 from ._native import FILTER_ID, PLUGIN_PATH, TrzError, __version__
 from ._plugins import whenever_hdf5_comes as _whenever_hdf5_comes
 from ._references import references
@@ -47,19 +49,19 @@ from ._report import Report, VariableReport, report
 from ._settings import Trz, cd_values, register
 from ._settings import serve as _serve_trz
 from ._sharing import Portable, make_portable
-from ._suggest import BoundEffect, BoundTable, suggest_bound
+from ._suggest import BoundEffect, BoundTable, BoundTables, suggest_bound
 from ._tools import Info, Verification, info, verify, write_dataset, write_datatree
 from ._variable import Variable
 from ._xor import Xor, register_xor
 from ._xor import serve as _serve_xor
 
 __all__ = [
-    "Attributes", "BoundEffect", "BoundError", "BoundTable", "ChunkSummary", "Dimension",
-    "FILTER_ID", "File", "Group", "Info", "PLUGIN_PATH", "Portable", "Report", "TailraceError",
-    "Trz", "TrzError", "Variable", "VariableReport", "Verification", "Xor", "__version__",
-    "cd_values", "decode", "describe", "encode", "info", "make_portable", "open", "references",
-    "register", "register_xor", "report", "suggest_bound", "train_book", "verify",
-    "write_dataset", "write_datatree",
+    "Attributes", "BitTable", "Bits", "BoundEffect", "BoundError", "BoundTable", "BoundTables",
+    "ChunkSummary", "Dimension", "FILTER_ID", "File", "Group", "Info", "PLUGIN_PATH", "Portable",
+    "Report", "TailraceError", "Trz", "TrzError", "Variable", "VariableReport", "Verification",
+    "Xor", "__version__", "bits", "cd_values", "decode", "describe", "encode", "info",
+    "make_portable", "open", "references", "register", "register_xor", "report", "suggest_bound",
+    "train_book", "verify", "write_dataset", "write_datatree",
 ]
 
 
@@ -73,3 +75,4 @@ def __getattr__(name: str) -> _Any:
 
 _whenever_hdf5_comes(_serve_trz)
 _whenever_hdf5_comes(_serve_xor)
+_whenever_xarray_comes()

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Optional, Union
 import numpy as np
 
 from . import _native
+from ._keywords import TRZ, given, with_hints
 from ._settings import cd_values
 
 Buffer = Union[bytes, bytearray, memoryview, np.ndarray]
@@ -52,10 +53,14 @@ def _word_array(words: tuple[int, ...]) -> ctypes.Array[ctypes.c_uint32]:
     return (ctypes.c_uint32 * len(words))(*words)
 
 
+@with_hints
 def encode(
     array: Any, *, abs: Optional[float] = None, rel: Optional[float] = None,
     pw_rel: Optional[float] = None, psnr: Optional[float] = None, fill: Optional[float] = None,
-    book: Optional[bytes] = None, **settings: Any,
+    book: Optional[bytes] = None, preset: Optional[str] = None,
+    predictor: Optional[str] = None, dimension: Optional[int] = None, spline: Optional[str] = None,
+    last_axis: Union[int, str, None] = None, lossless: Optional[bool] = None,
+    coarse: Optional[int] = None, refine: Optional[int] = None,
 ) -> bytes:
     """Encode an array within one of the bounds (none: exact) of cd_values().
 
@@ -67,6 +72,7 @@ def encode(
     >>> len(encoded) < 1000 and describe(encoded).n_values == 1000
     True
     """
+    settings = given(locals(), TRZ)
     values, described = _described(array, fill)
     words = cd_values(abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=values, fill=fill,
                       book=book, **settings)
@@ -90,8 +96,14 @@ def _pieces(array: Any, chunks: Optional[tuple[int, ...]]) -> Iterator[Any]:
         yield values[tuple(slice(at, at + edge) for at, edge in zip(start, chunks))]
 
 
-def train_book(arrays: Iterable[Any], *, abs: float, chunks: Optional[tuple[int, ...]] = None,
-               fill: Optional[float] = None, **settings: Any) -> bytes:
+@with_hints
+def train_book(
+    arrays: Iterable[Any], *, abs: float, chunks: Optional[tuple[int, ...]] = None,
+    fill: Optional[float] = None, preset: Optional[str] = None,
+    predictor: Optional[str] = None, dimension: Optional[int] = None, spline: Optional[str] = None,
+    last_axis: Union[int, str, None] = None, lossless: Optional[bool] = None,
+    coarse: Optional[int] = None, refine: Optional[int] = None,
+) -> bytes:
     """Compute Huffman codes that many chunks like these can share.
 
     `arrays` are chunks, or are cut into chunks of the shape `chunks`. Useful for small chunks (1 MB
@@ -104,7 +116,7 @@ def train_book(arrays: Iterable[Any], *, abs: float, chunks: Optional[tuple[int,
     >>> bool(np.abs(decode(encoded[2], book=book) - steps[2]).max() <= 1e-4)
     True
     """
-    words = cd_values(abs=abs, **settings)
+    words = cd_values(abs=abs, **given(locals(), TRZ))
     trainer = _native.library.trz_trainer_new()
     if not trainer:
         raise MemoryError("trz: not enough memory for a book")

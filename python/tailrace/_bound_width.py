@@ -6,11 +6,12 @@ The h5py filters need it without the engine; a test compares it with the engine'
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
+
+from ._printable import warn
 
 #: An extreme at this many times the spread of all other values away from them is a fill value.
 FILL_DISTANCE_MIN = 100.0
@@ -57,8 +58,7 @@ def check_bound_width(where: str, values: npt.NDArray[Any], bound: float, allowe
     if sizes.size and math.isfinite(bound):
         below = np.count_nonzero(sizes < bound) / sizes.size
         if below > BELOW_SHARE_MAX:
-            warnings.warn(f"{where}: the absolute bound is {bound:.3g}, and {100 * below:.3g} % of "
-                          "the values other than 0 are smaller than that; give pw_rel=, which is "
-                          "relative to each value, or abs= in their unit", RuntimeWarning,
-                          stacklevel=4)
+            warn(f"{where}: the absolute bound is {bound:.3g}, and {100 * below:.3g} % of the "
+                 "values other than 0 are smaller than that; give pw_rel=, which is relative to "
+                 "each value, or abs= in their unit")
     return ""

@@ -7,7 +7,6 @@ stored_bound() converts a bound on values to one on the numbers that a packed va
 
 from __future__ import annotations
 
-import difflib
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,18 +15,12 @@ from typing import Any, Optional
 import numpy as np
 
 from ._errors import ArgumentError, UnsupportedError
+from ._keywords import CODECS, NETCDF, VARIABLE, nearest
 
 BOUNDS = ("abs", "rel", "pw_rel", "psnr")
 #: Keywords of create_variable(), and further settings of the engine's codecs and fields.
-OWN = ("codec", "bound", *BOUNDS, "chunks", "options", "guard", "earlier-loss", "level", "shuffle",
-       "engine", "checksum", "preset", "predictor", "dimension", "spline", "last_axis", "lossless",
-       "coarse", "refine", "book", "book_loss", "rate", "precision", "reversible", "block", "inner",
-       "swap", "missing", "cd", "layout", "verify", "holes", "fill", "over-time",
-       "allow_wide_bound", "allow-wide-bound", "roles")
-#: Keywords of netCDF4's createVariable and h5py's create_dataset.
-NETCDF = ("chunksizes", "zlib", "complevel", "compression", "compression_opts", "fletcher32",
-          "contiguous", "endian", "least_significant_digit", "significant_digits", "quantize_mode",
-          "szip", "szip_coding", "szip_pixels_per_block", "zstd", "bzip2", "blosc", "blosc_shuffle")
+OWN = ("codec", "bound", *BOUNDS, "chunks", "options", *CODECS, "book_loss", "fill", "over-time",
+       *VARIABLE, *(name.replace("_", "-") for name in VARIABLE))
 #: Keys that readers add to a variable's encoding for information.
 SILENT = ("source", "original_shape", "preferred_chunks")
 
@@ -35,16 +28,6 @@ _CODECS = {"zlib": "deflate", "gzip": "deflate", "deflate": "deflate", "zstd": "
            "bzip2": "bzip2", "blosc": "blosc", "blosc_lz": "blosc", "blosc_lz4": "blosc",
            "blosc_lz4hc": "blosc", "blosc_zlib": "blosc", "blosc_zstd": "blosc"}
 _SHUFFLED = ("deflate", "portable", "zstd", "lz4", "bzip2", "blosc", "blosc2")
-
-
-def nearest(word: Any, known: Iterable[str]) -> str:
-    """Return ", did you mean ...?" if a known word is near.
-
-    >>> nearest("chunksize", ["chunks", "chunksizes"])
-    '; did you mean "chunksizes"?'
-    """
-    found = difflib.get_close_matches(str(word), list(known), 1, 0.6)
-    return f'; did you mean "{found[0]}"?' if found else ""
 
 
 def check_keys(where: str, keys: Iterable[Any], known: Sequence[str]) -> None:
@@ -108,6 +91,9 @@ def storage_keywords(where: str, requested: Mapping[str, Any],
     checked = bool(keys.pop("fletcher32", False))
     digits = keys.pop("least_significant_digit", None)
     mode, number = bound_of(where, keys)
+    if keys.get("significant_digits") and (digits is not None or mode not in ("", "none")):
+        raise ArgumentError(f"{where}: significant_digits and "
+                            f"{mode or 'least_significant_digit'}; give one bound")
     if digits is not None and not mode:
         mode, keys["abs"] = "abs", 0.5 * 10.0 ** -_number(where, "least_significant_digit", digits)
     chunks = _chunks_of(where, keys, shape, unlimited)
@@ -118,6 +104,8 @@ def storage_keywords(where: str, requested: Mapping[str, Any],
     for key in ("codec", "level"):
         keys.pop(key, None)
     chosen = {"chunks": chunks, **keys}
+    if keys.get("significant_digits"):
+        chosen["bound"] = "none"  # a bound of the file is not for rounded values
     if codec is None and (level is not None or shuffle is not None) and mode in ("", "none"):
         codec = "deflate"
     if codec == "deflate" and level == 0:
@@ -148,11 +136,6 @@ def _refuse_what_is_not_served(where: str, keys: dict[str, Any]) -> None:
     if keys.pop("szip", False) or keys.get("compression") in ("szip", "lzf"):
         raise UnsupportedError(f"{where}: szip and lzf can be read but not written; use "
                                "zlib or zstd")
-    if keys.pop("significant_digits", 0) or keys.get("quantize_mode"):
-        raise UnsupportedError(f"{where}: significant_digits and quantize_mode are not "
-                               "supported; use pw_rel=, which bounds the relative error of each "
-                               "value")
-    keys.pop("quantize_mode", None)
     order = keys.pop("endian", "native")
     if order not in ("native", "=", sys.byteorder):
         raise UnsupportedError(f"{where}: endian={order!r} is not supported; values are written in "

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 import weakref
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Optional, Union
@@ -13,8 +14,10 @@ from typing import Any, Optional, Union
 from ._engine_loader import communicator, engine, plugin_path
 from ._errors import ArgumentError, TailraceError, UnsupportedError, text_of
 from ._group import Group
+from ._keywords import CODECS, FILE, READING, VARIABLE, Bytes, given, with_hints
 from ._model import Encoded, Model, netcdf_path
-from ._printable import printable
+from ._printable import printable, warn
+from ._rounding import Rounding
 from ._settings import option_text
 
 _MODES = ("r", "w", "a", "x")
@@ -57,6 +60,8 @@ class File(Group):
         self._attributes: dict[tuple[bool, int], dict[str, Encoded]] = {}
         self._storages: dict[int, Storage] = {}
         self._losses: dict[int, str] = {}  # Declared for variables created here, by position.
+        #: Roundings of variables by position; None: of a variable that was created without one.
+        self._roundings: dict[int, Optional[Rounding]] = {}
         self._sizes: Optional[dict[str, int]] = None
         self.filename = path_of(path)
         handle = communicator(comm)
@@ -68,7 +73,7 @@ class File(Group):
             path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
         if self._engine_file.rank == 0:
             for remark in self._engine_file.remarks():
-                warnings.warn(printable(remark), RuntimeWarning, stacklevel=3)
+                warn(remark)
         self._position = 0
         # Close a file that is dropped without close(), unless that needs other ranks.
         self._finalizer = weakref.finalize(self, _close_dropped, self._engine_file, mode != "r",
@@ -135,16 +140,16 @@ class File(Group):
         target).
         """
         self._flush()
-        self._warn_of_bounds(2)
+        self._warn_of_bounds()
 
     def _flush(self) -> None:
         self._engine_file.flush()
         self._forget_model()
 
-    def _warn_of_bounds(self, stacklevel: int) -> None:
+    def _warn_of_bounds(self) -> None:
         """Warn of bounds that mean little for the written values. Rank 0 has the remarks."""
         for remark in self._engine_file.take_remarks():
-            warnings.warn(printable(f"{self.filename}: {remark}"), RuntimeWarning, stacklevel + 1)
+            warn(f"{self.filename}: {remark}")
 
     def close(self) -> None:
         """Flush and close. Collective. Further calls do nothing."""
@@ -154,7 +159,7 @@ class File(Group):
         try:
             self._engine_file.close()
         finally:
-            self._warn_of_bounds(2)
+            self._warn_of_bounds()
         if may_need:
             from ._sharing import log_what_readers_need
             log_what_readers_need(self.filename)
@@ -307,18 +312,46 @@ def _close_dropped(engine_file: Any, writes: bool, alone: bool, path: str, pid: 
         engine().end_with_failure()
 
 
-def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None,  # noqa: A001
-         options: str = "", **keywords: Any) -> File:
+@with_hints
+def open(  # noqa: A001
+    path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, options: str = "", *,
+    threads: Optional[int] = None, memory: Optional[Bytes] = None, read: Optional[Bytes] = None,
+    gap: Optional[Bytes] = None, prefetch: Optional[bool] = None,
+    follow_external: Optional[bool] = None, codec: Optional[str] = None,
+    bound: Optional[str] = None, abs: Optional[float] = None, rel: Optional[float] = None,
+    pw_rel: Optional[float] = None, psnr: Optional[float] = None,
+    chunks: Union[str, Sequence[int], None] = None, buffer: Optional[Bytes] = None,
+    align: Optional[Bytes] = None, fsync: Optional[bool] = None, journal: Optional[bool] = None,
+    replace: Optional[bool] = None, compatibility: Optional[str] = None,
+    attributes: Optional[str] = None, for_: Optional[str] = None,
+    why: Union[bool, str, None] = None, target: Optional[str] = None,
+    profile: Optional[str] = None, plugin_path: Optional[str] = None,
+    preset: Optional[str] = None,
+    predictor: Optional[str] = None, dimension: Optional[int] = None,
+    spline: Optional[str] = None, last_axis: Union[int, str, None] = None,
+    lossless: Optional[bool] = None, coarse: Optional[int] = None,
+    refine: Optional[int] = None, book: Optional[str] = None, level: Optional[int] = None,
+    shuffle: Optional[bool] = None, engine: Optional[str] = None,
+    checksum: Optional[bool] = None, rate: Optional[float] = None,
+    precision: Optional[int] = None, reversible: Optional[bool] = None,
+    block: Optional[int] = None, inner: Optional[str] = None, swap: Optional[bool] = None,
+    missing: Optional[str] = None, cd: Optional[str] = None,
+    guard: Optional[str] = None, earlier_loss: Optional[str] = None,
+    layout: Optional[str] = None, verify: Union[bool, str, None] = None,
+    allow_wide_bound: Optional[bool] = None, holes: Optional[bool] = None,
+    roles: Optional[bool] = None,
+) -> File:
     """Open a netCDF-4 file (for reading: any HDF5 file).
 
     mode: "r" read (default); "w" create, replacing an existing file; "x" create, refusing to
     replace; "a" read and write, creating a missing file. comm: a communicator of mpi4py, all of
     whose ranks call this; default: only this process.
-    options: "key=value,...". For reading: threads, memory, read, gap, abs, prefetch,
-    follow-external. For writing also codec, bound, chunk and others, and "GLOB: options" for
-    variables (docs/python.md). keywords: the same options as arguments, with the bounds of
-    create_variable(): codec="trz", rel=1e-3, fsync=False. Parts of the file that cannot be read (a
-    damaged attribute) cause a RuntimeWarning.
+    options: "key=value,...", and for writing "GLOB: options" for variables (docs/python.md).
+    The other arguments are the same options, for reading (docs/read.md): threads, memory, read,
+    gap, abs, prefetch, follow_external, plugin_path; for writing (docs/options.md) all but read,
+    gap, prefetch and follow_external, with the bounds and settings of create_variable() as defaults
+    of its variables. Default: see these pages. Parts of the file that cannot be read (a damaged
+    attribute) cause a RuntimeWarning.
 
     >>> import numpy as np, tempfile, os
     >>> path = os.path.join(tempfile.mkdtemp(), "waves.nc")
@@ -330,6 +363,8 @@ def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, 
     ...     v.dims, v.shape, v.attrs["units"], bool(abs(v[3:, ::2] - u[3:, ::2]).max() <= 1e-3)
     (('y', 'x'), (40, 50), 'm', True)
     """
+    keywords = given(locals(), READING, [name for name in FILE if name not in READING], CODECS,
+                     VARIABLE, ("codec", "chunks", *_BOUND_KEYWORDS))
     if keywords:
         options = _options_of(path, mode, text_of("options", options), keywords)
     return File(path, mode, comm, options)
@@ -338,7 +373,7 @@ def open(path: Union[str, os.PathLike[str]], mode: str = "r", comm: Any = None, 
 def _options_of(path: Any, mode: str, options: str, keywords: dict[str, Any]) -> str:
     """Return keywords of open() and its options as one text."""
     bounds = {} if mode == "r" else {key: keywords.pop(key, None) for key in _BOUND_KEYWORDS}
-    given = {key: value for key, value in keywords.items() if value is not None}
-    return option_text(str(path), codec=given.pop("codec", None),
+    settings = {key.rstrip("_"): value for key, value in keywords.items()}
+    return option_text(str(path), codec=settings.pop("codec", None),
                        **{key: bounds.get(key) for key in _BOUND_KEYWORDS},
-                       chunks=given.pop("chunks", None), options=options, settings=given)
+                       chunks=settings.pop("chunks", None), options=options, settings=settings)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
 from ._attributes import Attributes
-from ._encoding import storage_keywords
+from ._encoding import BOUNDS, storage_keywords
 from ._errors import ArgumentError, NotFoundError, TailraceError, text_of
+from ._keywords import CODECS, NETCDF, VARIABLE, given, with_hints
 from ._losses import losses_of, refuse
 from ._model import joined, type_of
 from ._printable import printable
+from ._rounding import Rounding, rounding_of
 from ._settings import option_text
 from ._variable import Variable
 
@@ -162,13 +165,37 @@ class Group(Mapping[str, Any]):
         self._file._edit("add_dimension", self._position, name, int(size or 0), size is None)
         return Dimension(self._file, len(self._file._model().dimensions) - 1)
 
+    @with_hints
     def create_variable(
         self, name: str, dims: Union[str, Sequence[str]] = (), dtype: Any = None, *,
         codec: Optional[str] = None, bound: Optional[str] = None, abs: Optional[float] = None,
         rel: Optional[float] = None, pw_rel: Optional[float] = None, psnr: Optional[float] = None,
         chunks: Union[str, Sequence[int], None] = None, fill_value: Any = None, data: Any = None,
         attrs: Optional[Mapping[str, Any]] = None, options: str = "", again: bool = False,
-        **settings: Any,
+        preset: Optional[str] = None,
+        predictor: Optional[str] = None, dimension: Optional[int] = None,
+        spline: Optional[str] = None, last_axis: Union[int, str, None] = None,
+        lossless: Optional[bool] = None, coarse: Optional[int] = None,
+        refine: Optional[int] = None, book: Optional[str] = None, level: Optional[int] = None,
+        shuffle: Optional[bool] = None, engine: Optional[str] = None,
+        checksum: Optional[bool] = None, rate: Optional[float] = None,
+        precision: Optional[int] = None, reversible: Optional[bool] = None,
+        block: Optional[int] = None, inner: Optional[str] = None, swap: Optional[bool] = None,
+        missing: Optional[str] = None, cd: Optional[str] = None,
+        guard: Optional[str] = None, earlier_loss: Optional[str] = None,
+        layout: Optional[str] = None, verify: Union[bool, str, None] = None,
+        allow_wide_bound: Optional[bool] = None, holes: Optional[bool] = None,
+        roles: Optional[bool] = None,
+        chunksizes: Optional[Sequence[int]] = None, zlib: Optional[bool] = None,
+        complevel: Optional[int] = None, compression: Union[str, int, None] = None,
+        compression_opts: Any = None, fletcher32: Optional[bool] = None,
+        contiguous: Optional[bool] = None, endian: Optional[str] = None,
+        least_significant_digit: Optional[int] = None,
+        significant_digits: Optional[int] = None, quantize_mode: Optional[str] = None,
+        szip: Optional[bool] = None, szip_coding: Optional[str] = None,
+        szip_pixels_per_block: Optional[int] = None, zstd: Optional[bool] = None,
+        bzip2: Optional[bool] = None, blosc: Union[bool, str, None] = None,
+        blosc_shuffle: Optional[int] = None,
     ) -> Variable:
         """Create a variable. Collective on a communicator.
 
@@ -179,16 +206,19 @@ class Group(Mapping[str, Any]):
         One bound: abs= in the unit of the values, rel= of their range, pw_rel= of each value, psnr=
         in dB, or bound="abs=1e-3". Default: exact. chunks: a shape, or an approximate size
         ("1MiB").
-        The keywords of netCDF4 and h5py are accepted, too: zlib=, complevel=, shuffle=,
-        chunksizes=, compression=, compression_opts= and least_significant_digit=.
+        Settings of codecs (docs/codecs.md): preset, ..., cd. Options of a variable
+        (docs/options.md): guard, earlier_loss, layout, verify, allow_wide_bound, holes, roles.
+        Default: those of the file. Keywords of netCDF4 and h5py: chunksizes, ..., blosc_shuffle.
+        significant_digits=, with quantize_mode= "BitGroom" (default), "GranularBitRound", or
+        "BitRound" (then a number of bits), rounds values as in the netCDF-C library.
         data: values to write immediately (staged until flush() or close()). options:
         "key=value,..." of the engine (docs/python.md). again: allow a bound for `data` that is
         already lossy, from a variable of a lossy file; the sum of the bounds is recorded. Default:
         ArgumentError.
         """
+        requested = given(locals(), ("codec", "bound", *BOUNDS, "chunks"), CODECS, VARIABLE,
+                          NETCDF)
         where = f"variable {text_of('the name of a variable', name)!r}"
-        requested = {"codec": codec, "bound": bound, "abs": abs, "rel": rel, "pw_rel": pw_rel,
-                     "psnr": psnr, "chunks": chunks, **settings}
         if "/" in name.strip("/"):
             path = joined(self.path, name)
             parent, _, last = path.rpartition("/")
@@ -209,6 +239,7 @@ class Group(Mapping[str, Any]):
         if data is not None and len(data.shape) != len(names):
             raise ArgumentError(f"{where}: {len(names)} dimensions, but the data have "
                                 f"shape {tuple(data.shape)}")
+        rounding = rounding_of(where, requested, data.dtype if dtype is None else dtype)
         text = self._option_text(where, names, data, requested, options)
         fill = _fill_bytes(where, fill_value, type_name)
         if attrs is not None and not isinstance(attrs, Mapping):
@@ -218,7 +249,7 @@ class Group(Mapping[str, Any]):
         definition = (self._position, name.strip("/"), type_name, positions, fill)
         # Check first: a refused variable stays undefined, and its name can be tried again.
         lossy = self._file._engine_file.try_variable(*definition, text)
-        text, losses = _with_losses(where, text, data, lossy and not again)
+        text, losses, rounding = _with_losses(where, text, data, lossy, again, rounding)
         self._file._edit("add_variable", *definition)
         variable = Variable(self._file, len(self._file._model().variables) - 1)
         if text:
@@ -227,6 +258,11 @@ class Group(Mapping[str, Any]):
             self._file._losses[variable._position] = losses
         if attrs:
             variable.attrs.update(attrs)
+        if rounding is not None:
+            self._file._roundings[variable._position] = rounding
+            variable.attrs.update([rounding.attribute])
+        elif self._file._mode == "a":
+            self._file._roundings[variable._position] = None
         if data is not None:
             variable.write(data)
         return variable
@@ -243,6 +279,8 @@ class Group(Mapping[str, Any]):
         storage = storage_keywords(
             where, requested, shape, [dimension is not None and dimension.unlimited
                                       for dimension in known])
+        for key in ("significant_digits", "quantize_mode"):
+            storage.pop(key, None)
         own = {key: storage.pop(key, None)
                for key in ("codec", "bound", "abs", "rel", "pw_rel", "psnr", "chunks")}
         text = option_text(where, options=text_of(f"{where}: options", options), settings=storage,
@@ -300,17 +338,22 @@ class Group(Mapping[str, Any]):
         return group_html(self)
 
 
-def _with_losses(where: str, options: str, data: Any, refused: bool) -> tuple[str, str]:
-    """Return the options of a variable, which declare the losses of `data`, and these losses."""
+def _with_losses(where: str, options: str, data: Any, lossy: bool, again: bool,
+                 rounding: Optional[Rounding]) -> tuple[str, str, Optional[Rounding]]:
+    """Return the options of a variable, which declare the losses of `data` and of rounding; these
+    losses; and the rounding, which knows the earlier ones."""
     declared = _EARLIER_LOSS.search(options)
     losses = declared.group(1) if declared else losses_of(data)
-    if not losses or losses == "none":
-        return options, ""
-    if declared:
-        return options, losses
-    if refused:
+    losses = "" if losses == "none" else losses
+    if losses and not declared and (lossy or rounding is not None) and not again:
         raise refuse(where, losses, "give again=True, which records the sum of the bounds")
-    return f"{options}{',' if options else ''}earlier-loss={losses}", losses
+    if rounding is not None:
+        rounding = replace(rounding, earlier=losses)
+        losses = rounding.losses
+        options = _EARLIER_LOSS.sub("", options).strip(",")
+    elif declared or not losses:
+        return options, losses, None
+    return f"{options}{',' if options else ''}earlier-loss={losses}", losses, rounding
 
 
 def _texts(where: str, names: Any) -> tuple[str, ...]:

@@ -69,20 +69,28 @@ def register(libraries: Sequence[ctypes.CDLL]) -> bool:
 
 def whenever_hdf5_comes(then: Callable[[], object]) -> None:
     """Call `then` now and after the import of each package that contains an HDF5."""
-    sys.meta_path.insert(0, _Observer(then))
+    observe_imports(_EXTENSIONS, then, "register trz and xor with its HDF5")
     then()
+
+
+def observe_imports(packages: Iterable[str], then: Callable[[], object], purpose: str) -> None:
+    """Call `then` after the import of each of these packages. purpose: verb and object, for the
+    warning if `then` fails."""
+    sys.meta_path.insert(0, _Observer(tuple(packages), then, purpose))
 
 
 class _Observer:
     """A finder that returns the result of the later finders, and observes the import until its
     end."""
 
-    def __init__(self, then: Callable[[], object]) -> None:
+    def __init__(self, packages: Sequence[str], then: Callable[[], object], purpose: str) -> None:
+        self._packages = packages
         self._then = then
+        self._purpose = purpose
 
     def find_spec(self, name: str, path: Optional[Sequence[str]] = None,
                   target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
-        if name not in _EXTENSIONS or self not in sys.meta_path:
+        if name not in self._packages or self not in sys.meta_path:
             return None
         for finder in sys.meta_path[sys.meta_path.index(self) + 1:]:
             find = getattr(finder, "find_spec", None)
@@ -107,8 +115,7 @@ class _Observer:
             try:
                 self._then()
             except Exception as failure:  # noqa: BLE001 - the other package is imported, and works.
-                warnings.warn(f"{spec.name}: cannot register trz and xor with its HDF5: "
-                              f"{failure!r}", stacklevel=2)
+                warnings.warn(f"{spec.name}: cannot {self._purpose}: {failure!r}", stacklevel=2)
 
         with contextlib.suppress(AttributeError):  # a loader without a __dict__ stays unchanged
             loader.exec_module = exec_module

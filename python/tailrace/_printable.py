@@ -7,9 +7,14 @@ escaped.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import warnings
 from html import escape
 from typing import Any
+
+_PACKAGE = os.path.dirname(__file__)
 
 #: Control characters, line separators and marks of direction; also surrogates, which represent
 #: bytes that are not UTF-8.
@@ -43,3 +48,11 @@ def html_text(text: Any) -> str:
     '&lt;b&gt;&amp;&quot;'
     """
     return escape(printable(text))
+
+
+def warn(text: Any, category: type[Warning] = RuntimeWarning) -> None:
+    """Warn at the line outside this package that made the call."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == _PACKAGE:
+        level, frame = level + 1, frame.f_back
+    warnings.warn(printable(text), category, stacklevel=level)

@@ -11,7 +11,6 @@ import contextlib
 import math
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -21,9 +20,10 @@ import numpy.typing as npt
 
 from ._errors import ArgumentError, BoundError, TailraceError
 from ._file import File, path_of
+from ._keywords import with_hints
 from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among
 from ._model import netcdf_path
-from ._printable import html_text, printable
+from ._printable import html_text, printable, warn
 from ._progress import Progress
 from ._settings import bound_option
 from ._tools import FieldVerdict, Verification, verify
@@ -142,7 +142,7 @@ class Report(Mapping[str, VariableReport]):
         if not self.ok:
             raise BoundError(repr(self))
         for doubt in self.doubts:
-            warnings.warn(printable(doubt), RuntimeWarning, stacklevel=2)
+            warn(doubt)
         return self
 
     def __bool__(self) -> bool:
@@ -172,6 +172,7 @@ class Report(Mapping[str, VariableReport]):
                 f"{summary_table(list(self._variables.values()), links=False)}</div>")
 
 
+@with_hints
 def report(
     original: Any, compressed: Any, path: Any = "report.html", *, bound: Optional[str] = None,
     abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,

@@ -14,6 +14,7 @@ from . import _native, _plugins
 from ._bound_width import check_bound_width
 from ._errors import ArgumentError, text_of
 from ._filter_reference import FilterReference
+from ._keywords import TRZ, given, with_hints
 
 #: The engine's options of two words have a hyphen, settings of codecs an underscore.
 _HYPHENATED = {key.replace("-", "_"): key for key in (
@@ -73,10 +74,14 @@ def bound_text(
     return f"abs={bound!r}" if bound > 0 and math.isfinite(bound) else ""
 
 
+@with_hints
 def cd_values(
     *, abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,
     psnr: Optional[float] = None, data: Any = None, fill: Optional[float] = None,
-    book: Optional[bytes] = None, allow_wide_bound: bool = False, **settings: Any,
+    book: Optional[bytes] = None, allow_wide_bound: bool = False, preset: Optional[str] = None,
+    predictor: Optional[str] = None, dimension: Optional[int] = None, spline: Optional[str] = None,
+    last_axis: Union[int, str, None] = None, lossless: Optional[bool] = None,
+    coarse: Optional[int] = None, refine: Optional[int] = None,
 ) -> tuple[int, ...]:
     """Return the filter's client data for one of the bounds (none: exact) and the codec's settings.
 
@@ -92,12 +97,11 @@ def cd_values(
     >>> cd_values(abs=0.5, preset="fast")
     (257, 1, 0, 1071644672)
     """
+    settings = given(locals(), TRZ)
     parts = [bound_text(abs, rel, pw_rel, psnr, data, fill, allow_wide_bound)]
     for key, value in settings.items():
-        if value is not None:
-            word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
-            if key in ("coarse", "refine") and value == 0:
-                continue
+        word = {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+        if key not in ("coarse", "refine") or value != 0:
             parts.append(f"{key}={word}")
     text = ",".join(part for part in parts if part)
     words = (ctypes.c_uint32 * _WORDS_MAX)()
@@ -117,14 +121,20 @@ class Trz(FilterReference):
 
     filter_id = _native.FILTER_ID
 
+    @with_hints
     def __init__(
         self, *, abs: Optional[float] = None, rel: Optional[float] = None,
         pw_rel: Optional[float] = None, psnr: Optional[float] = None, data: Any = None,
-        fill: Optional[float] = None, book: Optional[bytes] = None, **settings: Any,
+        fill: Optional[float] = None, book: Optional[bytes] = None,
+        allow_wide_bound: bool = False,
+        preset: Optional[str] = None, predictor: Optional[str] = None,
+        dimension: Optional[int] = None, spline: Optional[str] = None,
+        last_axis: Union[int, str, None] = None, lossless: Optional[bool] = None,
+        coarse: Optional[int] = None, refine: Optional[int] = None,
     ) -> None:
         self.filter_options = cd_values(
-            abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=data, fill=fill, book=book, **settings
-        )
+            abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=data, fill=fill, book=book,
+            allow_wide_bound=allow_wide_bound, **given(locals(), TRZ))
 
 
 def register() -> bool:

@@ -23,6 +23,7 @@ from ._bound_width import BELOW_SHARE_MAX
 from ._engine_loader import engine
 from ._errors import ArgumentError
 from ._file import File
+from ._keywords import CODECS, given, with_hints
 from ._measures import (
     SHELL_CHANGE_MAX,
     Effects,
@@ -35,6 +36,7 @@ from ._measures import (
     percent_text,
     ratio_text,
     shape_text,
+    share,
     space_axes,
 )
 from ._printable import html_text, printable
@@ -43,8 +45,10 @@ from ._tools import info
 
 Bounds = Union[float, Sequence[float], None]
 
+#: Default limits of BoundTable.suggest().
+_LIMITS = {"mean": 1e-3, "std": 1e-2, "gradient": 0.05, "spectrum": 0.5}
 _REL_DEFAULT = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-_SAMPLE_BYTES = 32 << 20
+SAMPLE_BYTES = 32 << 20
 _CHUNK_BYTES = 1 << 20
 _PASS_BYTES = 32 << 20
 
@@ -114,18 +118,42 @@ class BoundTable(Sequence[BoundEffect]):
         return len(self._rows)
 
     def suggest(self, *, mean: float = 1e-3, std: float = 1e-2, gradient: float = 0.05,
-                spectrum: float = 0.5) -> Optional[BoundEffect]:
-        """Return the row of the greatest ratio among those within these limits; None if none is.
+                spectrum: float = 0.5) -> BoundEffect:
+        """Return the row of the greatest ratio among those within these limits.
 
         mean: its change in standard deviations; std: its change as a share; gradient: RMS error as
         a share. spectrum: share of the wave numbers up to which power must be within 5 %. Never a
         bound that more than a quarter of the values are smaller than.
+        @error ArgumentError  no row is within the limits; it names the nearest row and its misses.
         """
-        good = [row for row in self._rows
-                if row.below <= BELOW_SHARE_MAX and abs(row.mean_shift) <= mean
-                and abs(row.std_change) <= std and row.gradient_error <= gradient
-                and row.spectrum_kept >= spectrum]
+        limits = {"mean": mean, "std": std, "gradient": gradient, "spectrum": spectrum}
+        found = None if self.unnamed_fill is not None else self._fitting(**limits)
+        if found is None:
+            raise ArgumentError(self._why_none(limits))
+        return found
+
+    def _fitting(self, **limits: float) -> Optional[BoundEffect]:
+        good = [row for row in self._rows if not _misses(row, {**_LIMITS, **limits})]
         return max(good, key=lambda row: row.ratio, default=None)
+
+    def _why_none(self, limits: dict[str, float]) -> str:
+        """Say which row comes nearest to the limits, and what to try."""
+        if self.unnamed_fill is not None:
+            return printable(f"{self.name}: {self._fill_text()}; no bound is suggested")
+        nearest = min(self._rows, key=lambda row: (_excess(_misses(row, limits), limits),
+                                                   -row.ratio))
+        misses = _misses(nearest, limits)
+        finest = min(self._rows, key=lambda row: row.max_error)
+        mode, _, number = finest.bound.partition("=")
+        finer = f"{float(number) + 20:g}" if mode == "psnr" else f"{float(number) / 10:g}"
+        looser = [f"{name}={_rounded_up(miss):g}" for name, miss in misses.items()
+                  if name != "spectrum" and math.isfinite(miss) and name in limits]
+        more = f", or greater limits: suggest({', '.join(looser)})" if looser else ""
+        said = "; ".join(_miss_text(name, value, limits) for name, value in misses.items())
+        return printable(f"{self.name}: none of the bounds {self._rows[0].bound} to "
+                         f"{self._rows[-1].bound} is within the limits. The nearest is "
+                         f"{nearest.bound}: {said}. Try smaller bounds: suggest_bound(..., "
+                         f"{mode}={finer}){more}")
 
     # --- for people -------------------------------------------------------------------------------
 
@@ -138,14 +166,16 @@ class BoundTable(Sequence[BoundEffect]):
         if self.n_special:
             lines.append(f"{self.n_special:,} values are NaN, infinite or fill: stored exactly, "
                          "and left out here")
-        suspect = self.unnamed_fill
-        if suspect is not None:
-            lines.append(f"{suspect:g} seems to be an undeclared fill value: pass "
-                         f"fill_value={suspect:g}, since it distorts these numbers")
+        if self.unnamed_fill is not None:
+            lines.append(self._fill_text())
         return lines
 
+    def _fill_text(self) -> str:
+        return (f"{self.unnamed_fill:g} seems to be an undeclared fill value: pass "
+                f"fill_value={self.unnamed_fill:g}, since it distorts these numbers")
+
     def _foot(self) -> list[str]:
-        found = self.suggest()
+        found = self._fitting()
         lines = ["mean: its change in standard deviations; grad.: RMS error of differences; spec.:",
                  f"wave numbers up to which power is within {100 * SHELL_CHANGE_MAX:.0f} %; both "
                  f"along dimensions {', '.join(map(str, self.axes))}"]
@@ -180,7 +210,7 @@ class BoundTable(Sequence[BoundEffect]):
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        found = self.suggest()
+        found = self._fitting()
         head = "".join(f"<th>{html_text(name)}</th>" for name in _COLUMNS)
         body = ""
         for row, cells in zip(self._rows, self._cells()):
@@ -200,6 +230,44 @@ class BoundTable(Sequence[BoundEffect]):
         return plot_bounds(self)
 
 
+def _misses(row: BoundEffect, limits: dict[str, float]) -> dict[str, float]:
+    """Return the effects of a row that are beyond these limits, by name."""
+    found = {"mean": abs(row.mean_shift), "std": abs(row.std_change),
+             "gradient": row.gradient_error}
+    misses = {name: value for name, value in found.items() if not value <= limits[name]}
+    if not row.spectrum_kept >= limits["spectrum"]:
+        misses["spectrum"] = row.spectrum_kept
+    if row.below > BELOW_SHARE_MAX:
+        misses["below"] = row.below
+    return misses
+
+
+def _excess(misses: dict[str, float], limits: dict[str, float]) -> float:
+    """Return the largest factor by which an effect is beyond its limit."""
+    limits = {**limits, "below": BELOW_SHARE_MAX}
+    return max((share(limits[name], value) if name == "spectrum" else share(value, limits[name])
+                for name, value in misses.items()), default=0.0)
+
+
+def _miss_text(name: str, value: float, limits: dict[str, float]) -> str:
+    if name == "below":
+        return (f"it exceeds {percent_text(value)} % of the values (pass a fill value that the "
+                "field has as fill_value=)")
+    verb, least = ("keeps", "at least ") if name == "spectrum" else ("changes by", "at most ")
+    return (f"{name} {verb} {percent_text(value)} %, must be {least}"
+            f"{percent_text(limits[name])} %")
+
+
+def _rounded_up(value: float) -> float:
+    """Round up to two digits.
+
+    >>> _rounded_up(0.01234), _rounded_up(0.05)
+    (0.013, 0.05)
+    """
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{math.ceil(value / unit - 1e-9) * unit:.3g}")
+
+
 _COLUMNS = ("bound", "size", "ratio", "max error", "mean %", "std %", "grad. %", "spec. %")
 
 
@@ -215,11 +283,52 @@ def _folded(text: str, width: int = _WIDTH) -> Iterator[str]:
     yield text
 
 
+class BoundTables(dict[str, BoundTable]):
+    """Tables of the variables of a dataset by name."""
+
+    def encoding(self, *, mean: float = 1e-3, std: float = 1e-2, gradient: float = 0.05,
+                 spectrum: float = 0.5) -> dict[str, dict[str, Any]]:
+        """Return the argument encoding= of to_netcdf() with each table's suggest() and codec. The
+        limits are those of suggest(). @error ArgumentError  no bound of a variable is within
+        them."""
+        return {name: {"bound": table.suggest(mean=mean, std=std, gradient=gradient,
+                                              spectrum=spectrum).bound, "codec": table.codec}
+                for name, table in self.items()}
+
+    def __repr__(self) -> str:
+        return "\n\n".join(map(str, self.values()))
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self.values())
+
+
+def suggest_bounds(dataset: Any, **how: Any) -> BoundTables:
+    """Return suggest_bound() of each data variable of float32 or float64 that has values."""
+    found = BoundTables()
+    for name, array in dataset.data_vars.items():
+        if array.dtype.kind == "f" and array.dtype.itemsize in (4, 8) and array.ndim and array.size:
+            found[str(name)] = suggest_bound(array, **how)
+    return found
+
+
+@with_hints
 def suggest_bound(
     data: Any, *, abs: Bounds = None, rel: Bounds = None, pw_rel: Bounds = None,
     psnr: Bounds = None, codec: str = "trz", chunks: Optional[Sequence[int]] = None,
     fill_value: Any = None, axes: Optional[Sequence[int]] = None,
-    sample_bytes: int = _SAMPLE_BYTES, **settings: Any,
+    sample_bytes: int = SAMPLE_BYTES, preset: Optional[str] = None,
+    predictor: Optional[str] = None, dimension: Optional[int] = None,
+    spline: Optional[str] = None, last_axis: Union[int, str, None] = None,
+    lossless: Optional[bool] = None, coarse: Optional[int] = None,
+    refine: Optional[int] = None, book: Optional[str] = None, level: Optional[int] = None,
+    shuffle: Optional[bool] = None, engine: Optional[str] = None,
+    checksum: Optional[bool] = None, rate: Optional[float] = None,
+    precision: Optional[int] = None, reversible: Optional[bool] = None,
+    block: Optional[int] = None, inner: Optional[str] = None, swap: Optional[bool] = None,
+    missing: Optional[str] = None, cd: Optional[str] = None,
+    guard: Optional[str] = None,
 ) -> BoundTable:
     """Encode a field within several bounds, and report the effects and the size of each.
 
@@ -245,6 +354,7 @@ def suggest_bound(
     >>> table[0].max_error <= 1e-2
     True
     """
+    settings = given(locals(), CODECS, ("guard",))
     if isinstance(data, np.ma.MaskedArray):
         fill_value = data.fill_value if fill_value is None else fill_value
         data = data.filled(fill_value)
@@ -252,8 +362,8 @@ def suggest_bound(
         data = np.asarray(data)
     bounds = _bounds_of(abs, rel, pw_rel, psnr)
     with as_stored(data) as attrs:
-        name, units = _name_of(data, attrs)
-        _check_type(name, data)
+        name, units = name_of(data, attrs)
+        check_type(name, data)
         if fill_value is None:
             fill_value = fill_among(attrs)
         if fill_value is None:
@@ -262,14 +372,14 @@ def suggest_bound(
             along = space_axes(len(data.shape), axes)
         except ValueError as failure:
             raise ArgumentError(f"{name}: {failure}") from None
-        sample = _sample_of(name, data, chunks, sample_bytes)
+        sample = sample_of(name, data, chunks, sample_bytes)
         rows, about = _measure(name, data, sample, bounds, fill_value, along, codec, settings)
     return BoundTable(rows, {**about, "name": name, "units": units, "codec": codec, "axes": along,
                              "shape": tuple(data.shape), "dtype": np.dtype(data.dtype),
                              "sample": sample.words})
 
 
-def _name_of(data: Any, attrs: Any) -> tuple[str, str]:
+def name_of(data: Any, attrs: Any) -> tuple[str, str]:
     name = getattr(data, "name", None)
     if not isinstance(name, str) or not name or hasattr(data, "dask"):
         name = "data"
@@ -279,7 +389,7 @@ def _name_of(data: Any, attrs: Any) -> tuple[str, str]:
     return name.rpartition("/")[2] or name, units if isinstance(units, str) else ""
 
 
-def _check_type(name: str, data: Any) -> None:
+def check_type(name: str, data: Any) -> None:
     dtype = np.dtype(data.dtype)
     if dtype.kind in "iub":
         raise TypeError(f"{name} holds {dtype}, which is always stored exactly: bounds apply to "
@@ -331,7 +441,7 @@ def _native(values: Any) -> Values:
     return np.ascontiguousarray(found, found.dtype.newbyteorder("="))
 
 
-def _sample_of(name: str, data: Any, chunks: Optional[Sequence[int]],
+def sample_of(name: str, data: Any, chunks: Optional[Sequence[int]],
                sample_bytes: int) -> _Sample:
     shape = tuple(int(n) for n in data.shape)
     item_bytes = np.dtype(data.dtype).itemsize

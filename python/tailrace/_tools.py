@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple, Optional, Union
 
 from ._engine_loader import communicator, engine
 from ._errors import BoundError, text_of
 from ._file import path_of
-from ._printable import printable
+from ._keywords import with_hints
+from ._printable import warn
 from ._progress import Progress, progress_bar
-from ._settings import bound_option
+from ._settings import bound_option, option_text
 
 Path = Union[str, os.PathLike[str]]
 
@@ -56,7 +56,7 @@ class Verification(Mapping[str, FieldVerdict]):
         if not self.ok:
             raise BoundError(self._text)
         for doubt in self.doubts:
-            warnings.warn(printable(doubt), RuntimeWarning, stacklevel=2)
+            warn(doubt)
         return self
 
     def __bool__(self) -> bool:
@@ -86,6 +86,7 @@ def _verdict(entry: dict[str, Any]) -> FieldVerdict:
                         entry["n_beyond_bound"], entry)
 
 
+@with_hints
 def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
            abs: Optional[float] = None, rel: Optional[float] = None,
            pw_rel: Optional[float] = None, psnr: Optional[float] = None,
@@ -149,10 +150,27 @@ def info(path: Path, *, chunks_of: str = "") -> Info:
     return found
 
 
-def write_dataset(dataset: Any, path: Path, mode: Optional[str] = None, **keywords: Any) -> None:
+#: By variable, keywords of to_netcdf() and create_variable().
+Encodings = Optional[Mapping[Any, Mapping[str, Any]]]
+#: "auto", or slices by dimension.
+Region = Union[None, str, Mapping[Any, Any]]
+
+
+@with_hints
+def write_dataset(
+    dataset: Any, path: Path, mode: Optional[str] = None, *, abs: Optional[float] = None,
+    rel: Optional[float] = None, pw_rel: Optional[float] = None, psnr: Optional[float] = None,
+    bound: Optional[str] = None, codec: Optional[str] = None, encoding: Encodings = None,
+    group: Optional[str] = None, unlimited_dims: Union[None, str, Iterable[Hashable]] = None,
+    append_dim: Optional[str] = None, region: Region = None, format: Optional[str] = None,
+    options: str = "", compute: bool = True, progress: Progress = None, again: bool = False,
+) -> Any:
     """Store an xarray Dataset or DataArray as netCDF-4 within bounds, like Dataset.to_netcdf().
 
     mode: "w" replaces a file, "x" refuses to, "a" adds variables and overwrites existing ones.
+    One of abs, rel, pw_rel, psnr, bound, and codec: for all variables of numbers that `encoding`
+    gives no other; default: exact, by deflate. Integers, packed values, and variables that locate
+    others (coordinates, bounds of cells, masks, ...) stay exact.
     encoding: by variable, the keywords that to_netcdf() accepts for netCDF4 and h5netcdf
     (chunksizes, _FillValue, dtype, scale_factor, add_offset, zlib, complevel, shuffle, compression,
     ...) and those of create_variable(): {"t": {"abs": 0.01}}. A bound applies to the values as they
@@ -160,23 +178,48 @@ def write_dataset(dataset: Any, path: Path, mode: Optional[str] = None, **keywor
     append_dim="time": append the values along it to those of the file. region={"time": slice(10,
     20)} or "auto": overwrite a part of them. Both like in to_zarr(). options (of tailrace.open) and
     progress are accepted, too.
+    compute=False: check the request now, and return a dask.delayed.Delayed that writes; default:
+    write now.
     again: allow a bound for values read from a lossy file; the sum of the bounds is recorded.
     Default False: ArgumentError, since errors add up.
 
-    Coordinates are always stored exactly, also if `options` set a bound for all variables. dask
-    arrays are computed and written piece by piece. If anything fails, an older file stays as it
-    was.
+    dask arrays are computed and written piece by piece. If anything fails, an older file stays as
+    it was.
     """
     from . import _xarray_write
-    _xarray_write.write_dataset(dataset, path, mode, **keywords)
+    options = _with_bounds(options, bound, abs, rel, pw_rel, psnr, codec)
+    return _xarray_write.write_dataset(
+        dataset, path, mode, encoding=encoding, group=group, unlimited_dims=unlimited_dims,
+        append_dim=append_dim, region=region, format=format, options=options, compute=compute,
+        progress=progress, again=again)
 
 
-def write_datatree(tree: Any, path: Path, mode: str = "w", **keywords: Any) -> None:
+@with_hints
+def write_datatree(
+    tree: Any, path: Path, mode: str = "w", *, abs: Optional[float] = None,
+    rel: Optional[float] = None, pw_rel: Optional[float] = None, psnr: Optional[float] = None,
+    bound: Optional[str] = None, codec: Optional[str] = None,
+    encoding: Optional[Mapping[str, Mapping[Any, Mapping[str, Any]]]] = None,
+    unlimited_dims: Optional[Mapping[str, Any]] = None, write_inherited_coords: bool = False,
+    format: Optional[str] = None, options: str = "", compute: bool = True,
+    progress: Progress = None, again: bool = False,
+) -> Any:
     """Store an xarray DataTree, a group for each node, like DataTree.to_netcdf().
 
     encoding and unlimited_dims: by group, the arguments of write_dataset(): {"/model": {"t":
-    {"abs": 0.01}}}. write_inherited_coords, options and progress are accepted, too. If anything
-    fails, an older file stays as it was.
+    {"abs": 0.01}}}. The other arguments are those of write_dataset(). If anything fails, an older
+    file stays as it was.
     """
     from . import _xarray_write
-    _xarray_write.write_datatree(tree, path, mode, **keywords)
+    options = _with_bounds(options, bound, abs, rel, pw_rel, psnr, codec)
+    return _xarray_write.write_datatree(
+        tree, path, mode, encoding=encoding, unlimited_dims=unlimited_dims,
+        write_inherited_coords=write_inherited_coords, format=format, options=options,
+        compute=compute, progress=progress, again=again)
+
+
+def _with_bounds(options: str, bound: Optional[str], abs: Optional[float], rel: Optional[float],
+                 pw_rel: Optional[float], psnr: Optional[float], codec: Optional[str]) -> str:
+    """Return the options of a file with a bound and a codec for all its variables."""
+    return option_text("", codec=codec, bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr,
+                       chunks=None, options=text_of("options", options), settings={})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Optional
 
 import numpy as np
@@ -17,6 +17,7 @@ from ._losses import losses_of, refuse
 from ._model import ModelVariable, dtype_of, joined, netcdf_path
 from ._printable import printable
 from ._progress import Progress, progress_bar
+from ._rounding import Rounding, rounding_in
 from ._types import described_dtype, enum_of
 
 if TYPE_CHECKING:
@@ -307,13 +308,40 @@ class Variable:
 
     def _check_losses(self, source: Any) -> None:
         """Reject lossy values if they would lose more, unless the variable declares them."""
-        if not hasattr(source, "attrs") or self._position in self._file._losses:
+        rounding = self._rounding
+        declared = self._position in self._file._losses if rounding is None else rounding.earlier
+        if not hasattr(source, "attrs") or declared:
             return
         losses = losses_of(source)
-        if losses and self._file._engine_file.may_lose(self._position):
+        if losses and (rounding is not None or self._file._engine_file.may_lose(self._position)):
             raise refuse(self.path, losses, "declare them, by create_variable(..., again=True, "
                          f"data=...) or options=\"earlier-loss={losses}\": the file then records "
                          "the sum of all bounds")
+
+    @property
+    def _rounding(self) -> Optional[Rounding]:
+        """Rounding of written values: as requested, or as an existing file records."""
+        roundings = self._file._roundings
+        if self._position not in roundings:
+            writes = self._model.type in ("f4", "f8") and self._file._mode == "a"
+            roundings[self._position] = (rounding_in(dict(self.attrs), self.dtype) if writes
+                                         else None)
+        return roundings[self._position]
+
+    def _rounded(self, values: np.ndarray[Any, Any], start: Sequence[int], stride: Sequence[int]
+                 ) -> np.ndarray[Any, Any]:
+        """Round values for their place in the variable."""
+        rounding = self._rounding
+        if rounding is None:
+            return values
+        odd = np.zeros(values.shape, bool)
+        step = 1  # Values of the variable between neighbours along a dimension.
+        for axis in reversed(range(values.ndim)):
+            if step % 2:
+                at = start[axis] + stride[axis] * np.arange(values.shape[axis])
+                odd ^= (at % 2 == 1).reshape([-1] + [1] * (values.ndim - axis - 1))
+            step *= self.shape[axis]
+        return rounding.apply(values, self.attrs.get("_FillValue"), odd)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._check_losses(value)
@@ -334,6 +362,7 @@ class Variable:
                 texts = [str(text) for text in np.asarray(part, object).ravel()]
                 self._file._engine_file.put_texts(self._position, start, count, stride, texts)
             else:
+                part = self._rounded(part, start, stride)
                 self._file._engine_file.put(self._position, start, count, stride, _bytes_of(part))
         if any(self.unlimited):
             self._file._forget_model()

@@ -7,8 +7,9 @@ as it was, since nothing is committed before close().
 from __future__ import annotations
 
 import os
+import secrets
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Optional, Union
 
@@ -17,21 +18,23 @@ import xarray as xr
 from xarray.coding import strings, times
 
 from . import _file
-from ._encoding import (BOUNDS, NETCDF, OWN, SILENT, bound_of, check_keys, nearest,
-                        storage_keywords, stored_bound)
+from ._encoding import (BOUNDS, OWN, SILENT, bound_of, check_keys, storage_keywords,
+                        stored_bound)
 from ._errors import ArgumentError, NotFoundError, UnknownNameError, text_of
 from ._group import Group
+from ._keywords import NETCDF, nearest
 from ._losses import losses_of, refuse
 from ._model import joined
+from ._printable import warn
 from ._progress import Progress
+from ._rounding import rounding_of
+from ._tools import Encodings, Region
 from ._variable import Variable
 
 try:
     from xarray.backends.common import ensure_dtype_not_object as _typed_texts
 except ImportError:  # Older versions do this while they encode.
     _typed_texts = None  # type: ignore[assignment]
-
-Encodings = Optional[Mapping[Any, Mapping[str, Any]]]
 
 #: Keys that xarray itself converts to attributes and stored values.
 _CF = ("_FillValue", "missing_value", "dtype", "scale_factor", "add_offset", "_Unsigned", "units",
@@ -236,9 +239,8 @@ def checked_unlimited(dataset: xr.Dataset, requested: Any) -> set[str]:
         given = dataset.encoding.get("unlimited_dims", ())
         found = {given} if isinstance(given, str) else set(given)
         if found - set(dataset.dims):
-            warnings.warn(f"Unlimited dimension(s) {found - set(dataset.dims)!r} declared in "
-                          "'dataset.encoding', but not part of current dataset dimensions",
-                          UserWarning, stacklevel=5)
+            warn(f"Unlimited dimension(s) {found - set(dataset.dims)!r} declared in "
+                 "'dataset.encoding', but not part of current dataset dimensions", UserWarning)
         return {str(name) for name in found if name in dataset.dims}
     names = {requested} if isinstance(requested, str) else set(requested)
     for name in names:
@@ -391,6 +393,8 @@ def _prepared(dataset: xr.Dataset, name: str, encoded: xr.Variable, source: xr.V
     lossy = numbers and (bound_of(where, chosen)[1] is not None or (
         "bound" in options and chosen.get("bound") != "none"))
     bound = None
+    if rounding_of(where, chosen, stored if numbers else str) is not None:
+        lossy = True
     if rounds:
         scale = float(np.asarray(source.encoding.get("scale_factor") or 1.0))
         bound = stored_bound(where, chosen, scale, 0.0, stored)
@@ -509,16 +513,34 @@ def check_fits(name: str, variable: Variable, prepared: Prepared) -> None:
 # --- the target -----------------------------------------------------------------------------------
 
 
-Region = Union[None, str, Mapping[Any, Any]]
+class _Later:
+    """A function with its arguments, for dask.delayed: it sees neither a collection nor a dict that
+    it would compute in advance."""
+
+    def __init__(self, function: Callable[..., object], *arguments: Any, **keywords: Any) -> None:
+        self._function, self._arguments, self._keywords = function, arguments, keywords
+
+    def __call__(self) -> None:
+        self._function(*self._arguments, **self._keywords)
+
+    def delayed(self) -> Any:
+        """Return the dask.delayed.Delayed. @error ImportError  dask is not installed."""
+        try:
+            from dask.delayed import delayed
+        except ImportError as failure:
+            raise ImportError("compute=False needs dask, which is not installed: pip install dask"
+                              ) from failure
+        return delayed(self, pure=False, traverse=False)(
+            dask_key_name=f"tailrace-write-{secrets.token_hex(8)}")
 
 
 def write_dataset(
     data: Any, path: Any, mode: Optional[str] = None, *, encoding: Encodings = None,
     group: Optional[str] = None, unlimited_dims: Union[None, str, Iterable[Hashable]] = None,
     append_dim: Optional[str] = None, region: Region = None,
-    format: Optional[str] = None, options: str = "", progress: Progress = None,  # noqa: A002
-    again: bool = False,
-) -> None:
+    format: Optional[str] = None, options: str = "", compute: bool = True,  # noqa: A002
+    progress: Progress = None, again: bool = False,
+) -> Any:
     """Implementation of tailrace.write_dataset.
 
     >>> import tempfile
@@ -543,17 +565,28 @@ def write_dataset(
         with _file.open(where, "r") as file:
             writer.look_at(file)
     writer.prepare()
+    if not checked_compute(compute):
+        return _Later(write_dataset, dataset, os.path.abspath(where), mode, encoding=encoding,
+                      group=group, unlimited_dims=unlimited_dims, append_dim=append_dim,
+                      region=region, options=options, progress=progress, again=again).delayed()
     with _file.open(where, opening, options=options) as file:
         writer.write(file, progress)
+    return None
+
+
+def checked_compute(compute: Any) -> bool:
+    if not isinstance(compute, (bool, np.bool_)):
+        raise TypeError(f"compute is {compute!r:.60}, must be True or False")
+    return bool(compute)
 
 
 def write_datatree(
     tree: Any, path: Any, mode: str = "w", *,
     encoding: Optional[Mapping[str, Mapping[Any, Mapping[str, Any]]]] = None,
     unlimited_dims: Optional[Mapping[str, Any]] = None, write_inherited_coords: bool = False,
-    format: Optional[str] = None, options: str = "", progress: Progress = None,  # noqa: A002
-    again: bool = False,
-) -> None:
+    format: Optional[str] = None, options: str = "", compute: bool = True,  # noqa: A002
+    progress: Progress = None, again: bool = False,
+) -> Any:
     """Implementation of tailrace.write_datatree."""
     if not hasattr(xr, "DataTree") or not isinstance(tree, xr.DataTree):
         raise TypeError(f"expected a DataTree of xarray, not {type(tree).__name__}")
@@ -581,9 +614,14 @@ def write_datatree(
                 writer.look_at(file)
     for writer in writers:
         writer.prepare()
+    if not checked_compute(compute):
+        return _Later(write_datatree, tree, os.path.abspath(where), mode, encoding=encoding,
+                      unlimited_dims=unlimited_dims, write_inherited_coords=write_inherited_coords,
+                      options=options, progress=progress, again=again).delayed()
     with _file.open(where, opening, options=options) as file:
         for writer in writers:
             writer.write(file, progress)
+    return None
 
 
 def _check_format(format: Optional[str]) -> None:  # noqa: A002

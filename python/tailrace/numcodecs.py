@@ -10,7 +10,7 @@ of the HDF5 filter. Use them as `filters` or `compressor` of an array:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 from numcodecs.abc import Codec
 from numcodecs.compat import ensure_contiguous_ndarray, ensure_ndarray_like, ndarray_copy
@@ -24,6 +24,7 @@ from ._chunk_codecs import (
     xor_encode,
     xor_words,
 )
+from ._keywords import TRZ, given, with_hints
 
 __all__ = ["Trz", "Xor"]
 
@@ -45,14 +46,18 @@ class Trz(Codec):
 
     codec_id = "trz"
 
+    @with_hints
     def __init__(
         self, cd_values: Optional[Sequence[int]] = None, fill: Optional[float] = None, *,
         abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,
         psnr: Optional[float] = None, data: Any = None, book: Optional[bytes] = None,
-        **settings: Any,
+        preset: Optional[str] = None, predictor: Optional[str] = None,
+        dimension: Optional[int] = None, spline: Optional[str] = None,
+        last_axis: Union[int, str, None] = None, lossless: Optional[bool] = None,
+        coarse: Optional[int] = None, refine: Optional[int] = None,
     ) -> None:
         self.cd_values = list(words_of(cd_values, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr,
-                                       data=data, book=book, **settings))
+                                       data=data, book=book, **given(locals(), TRZ)))
         self.fill = None if fill is None else float(fill)
 
     def encode(self, buf: Any) -> bytes:

@@ -14,12 +14,13 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 from zarr.abc.codec import ArrayBytesCodec, BytesBytesCodec
 
 from ._chunk_codecs import trz_decode, trz_encode, words_of, xor_decode, xor_encode, xor_words
+from ._keywords import TRZ, given, with_hints
 
 __all__ = ["BytesTrz", "BytesXor", "Trz", "Xor"]
 
@@ -61,14 +62,18 @@ class Trz(ArrayBytesCodec):
     cd_values: tuple[int, ...]
     fill: Optional[float]
 
+    @with_hints
     def __init__(
         self, cd_values: Optional[Sequence[int]] = None, fill: Optional[float] = None, *,
         abs: Optional[float] = None, rel: Optional[float] = None, pw_rel: Optional[float] = None,
         psnr: Optional[float] = None, data: Any = None, book: Optional[bytes] = None,
-        **settings: Any,
+        preset: Optional[str] = None, predictor: Optional[str] = None,
+        dimension: Optional[int] = None, spline: Optional[str] = None,
+        last_axis: Union[int, str, None] = None, lossless: Optional[bool] = None,
+        coarse: Optional[int] = None, refine: Optional[int] = None,
     ) -> None:
         words = words_of(cd_values, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, data=data,
-                         book=book, **settings)
+                         book=book, **given(locals(), TRZ))
         object.__setattr__(self, "cd_values", words)
         object.__setattr__(self, "fill", None if fill is None else float(fill))
 

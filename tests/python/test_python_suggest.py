@@ -92,7 +92,17 @@ def test_without_a_bound_six_are_tried_and_one_is_suggested():
     looser = [row for row in table if row.ratio > found.ratio]
     assert looser and all(row.gradient_error > 0.05 or row.spectrum_kept < 0.5
                           or abs(row.mean_shift) > 1e-3 for row in looser)
-    assert table.suggest(gradient=1e-12) is None
+    with pytest.raises(ValueError, match=(
+            r"data: none of the bounds rel=0.1 to rel=1e-06 is within the limits. The nearest is "
+            r"rel=1e-06: gradient changes by .* %, must be at most 1e-10 %. Try smaller bounds: "
+            r"suggest_bound\(..., rel=1e-07\), or greater limits: suggest\(gradient=")) as failure:
+        table.suggest(gradient=1e-12)
+    greater = float(str(failure.value).rpartition("=")[2].rstrip(")"))
+    assert table.suggest(gradient=greater).bound == "rel=1e-06"
+    with pytest.raises(ValueError, match=r"spectrum keeps .* %, must be at least 200 %"):
+        table.suggest(spectrum=2.0)
+    with pytest.raises(ValueError, match=r"suggest_bound\(..., psnr=30\)"):
+        tailrace.suggest_bound(FIELD, psnr=10).suggest()
     assert "none of these" in str(tailrace.suggest_bound(FIELD, rel=0.3))
 
 
@@ -170,14 +180,18 @@ def test_a_bound_above_the_values_is_not_suggested():
     field = FIELD.copy()
     field[:, :5] = 1e10
     table = tailrace.suggest_bound(field)
-    assert table.unnamed_fill == 1e10 and table.suggest() is None
+    assert table.unnamed_fill == 1e10
+    with pytest.raises(ValueError, match=r"pass fill_value=1e\+10"):
+        table.suggest()
     assert "fill_value=1e+10" in str(table) and "suggested" not in str(table)
     below = np.count_nonzero((np.abs(field) < table[0].absolute_bound) & (field != 0))
     assert table[0].below == below / np.count_nonzero(field) > 0.8
     field[:, 1:5] = FIELD[:, 1:5]
     field[:, 0] = np.geomspace(1e6, 1e10, 48)  # A broad distribution instead of a fill value.
     table = tailrace.suggest_bound(field)
-    assert table.unnamed_fill is None and table.suggest() is None
+    assert table.unnamed_fill is None
+    with pytest.raises(ValueError, match="it exceeds .* % of the values"):
+        table.suggest()
     assert "smaller than the bound rel=1e-06" in str(table)
     assert "fill_value=" not in str(tailrace.suggest_bound(FIELD, rel=1e-3))
 

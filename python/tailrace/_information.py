@@ -1,0 +1,243 @@
+"""bits: the number of mantissa bits that hold most of a field's information.
+
+Source: Klöwer et al. 2021, "Compressing atmospheric data into its real information content",
+Nature Computational Science 1, 713-724. The information of a bit is its mutual information with the
+same bit of the neighbouring value. Random bits have none. Information that random bits have, too,
+with a confidence of 99 %, counts as 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import NormalDist
+from typing import Any, Optional, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from ._errors import ArgumentError
+from ._measures import Numbers, Values, as_stored, counted, fill_among
+from ._printable import html_text, printable, warn
+from ._suggest import SAMPLE_BYTES, check_type, name_of, sample_of
+
+Axes = Union[None, int, str, Sequence[Union[int, str]]]
+
+#: Probability with which no bit of random values counts as information.
+_CONFIDENCE = 0.99
+#: Bits of the mantissa's end that hold information only in values that were packed or rounded.
+_TAIL = 4
+
+
+class Bits(int):
+    """Result of bits(): a number of mantissa bits, with the information of every bit."""
+
+    information: Numbers  #: Bits of information by position: sign, exponent, mantissa.
+    share: float  #: Requested share of the information.
+    name: str
+    dtype: np.dtype[Any]
+    axis: int  #: Dimension along which values were compared.
+
+    def __new__(cls, number: int, information: Numbers, share: float, name: str,
+                dtype: np.dtype[Any], axis: int) -> Bits:
+        made = super().__new__(cls, number)
+        made.information, made.share, made.name = information, share, name
+        made.dtype, made.axis = dtype, axis
+        return made
+
+    @property
+    def pw_rel(self) -> float:
+        """Bound that allows the same change of each value: half a unit of the last bit."""
+        return 2.0 ** -(int(self) + 1)
+
+    @property
+    def encoding(self) -> dict[str, Any]:
+        """Keywords of create_variable() and encoding= that round to these bits."""
+        return {"significant_digits": max(1, int(self)), "quantize_mode": "BitRound"}
+
+    def __reduce__(self) -> Any:
+        return Bits, (int(self), self.information, self.share, self.name, self.dtype, self.axis)
+
+    def __repr__(self) -> str:
+        total = float(self.information.sum())
+        return (f"{int(self)} of {np.finfo(self.dtype).nmant} mantissa bits hold "
+                f"{100 * self.share:g} % of the {total:.3g} bits of information of "
+                f"{printable(self.name)}; like pw_rel={self.pw_rel:.3g}")
+
+    def __str__(self) -> str:
+        return int.__repr__(self)
+
+
+class BitTable(dict[str, Bits]):
+    """Bits of the variables of a dataset by name."""
+
+    def encoding(self) -> dict[str, dict[str, Any]]:
+        """Return the argument encoding= of to_netcdf() that rounds to these bits."""
+        return {name: found.encoding for name, found in self.items()}
+
+    def __repr__(self) -> str:
+        return "\n".join(map(repr, self.values()))
+
+    def _repr_html_(self) -> str:
+        return "<br>".join(html_text(repr(found)) for found in self.values())
+
+
+def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value: Any = None,
+         sample_bytes: int = SAMPLE_BYTES) -> Bits:
+    """Return the number of mantissa bits that hold this share of a field's information.
+
+    The information of a bit is its mutual information with the same bit of the next value along
+    `axis` (Klöwer et al. 2021). Default axis: the last one of several values; of several axes, the
+    one with the greatest result counts. Names of dimensions are accepted where the data have them.
+    data: float32 or float64, as in suggest_bound(); so are fill_value and sample_bytes. NaN,
+    infinities and fill values are left out.
+
+    Store the bits by significant_digits=bits(u), quantize_mode="BitRound", or by the bound
+    pw_rel=bits(u).pw_rel. Values must not be rounded or packed already: their last bits follow a
+    pattern that looks like information, which causes a RuntimeWarning.
+    @error TypeError  integers and other types that are stored exactly.
+    @error ArgumentError  a single value, equal values, a wrong axis or share.
+
+    >>> import numpy as np
+    >>> u = np.cumsum(np.random.default_rng(0).normal(size=(64, 4096)), axis=1).astype("f4")
+    >>> kept = bits(u)
+    >>> 0 < kept < 12, kept.pw_rel == 2.0 ** -(kept + 1)
+    (True, True)
+    """
+    if isinstance(data, np.ma.MaskedArray):
+        fill_value = data.fill_value if fill_value is None else fill_value
+        data = data.filled(fill_value)
+    elif not hasattr(data, "shape") or not hasattr(data, "dtype"):
+        data = np.asarray(data)
+    if isinstance(information, bool) or not isinstance(information, (int, float, np.number)):
+        raise TypeError(f"information is {information!r:.60}, must be a number")
+    if not 0 < information <= 1:
+        raise ArgumentError(f"information is {information!r}, must be > 0 and <= 1")
+    with as_stored(data) as attrs:
+        name, _ = name_of(data, attrs)
+        check_type(name, data)
+        fill = fill_among(attrs) if fill_value is None else fill_value
+        axes = _axes_of(name, data, axis)
+        blocks = list(sample_of(name, data, None, sample_bytes).blocks(data))
+    dtype = blocks[0].dtype
+    found = [_bits_along(name, blocks, one, fill, float(information), dtype) for one in axes]
+    chosen = max(found)
+    tail = float(chosen.information[-_TAIL:].sum())
+    if tail > (1 - information) * float(chosen.information.sum()):
+        warn(
+            f"{name}: the last bits of the mantissa follow a pattern, so the values seem to be "
+            "packed or rounded already; the number of bits may be too great")
+    return chosen
+
+
+def bits_of_dataset(dataset: Any, information: float, axis: Axes) -> BitTable:
+    """Return bits() of each data variable of float32 or float64."""
+    found = BitTable()
+    for name, array in dataset.data_vars.items():
+        if array.dtype.kind == "f" and array.dtype.itemsize in (4, 8) and array.ndim:
+            found[str(name)] = bits(array, information, axis=axis)
+    return found
+
+
+def _axes_of(name: str, data: Any, axis: Axes) -> list[int]:
+    rank, dims = len(data.shape), [str(dim) for dim in getattr(data, "dims", ())]
+    long_axes = [at for at, n in enumerate(data.shape) if n > 1]
+    if not long_axes:
+        raise ArgumentError(f"{name} is a single value; its bits have no neighbours")
+    if axis is None:
+        return long_axes[-1:]
+    found: list[int] = []
+    for one in [axis] if isinstance(axis, (int, str, np.integer)) else axis:
+        at = dims.index(one) if isinstance(one, str) and one in dims else one
+        if isinstance(at, (str, bool)) or not isinstance(at, (int, np.integer)) or not (
+                -rank <= at < rank):
+            known = f"0 to {rank - 1}" + (f", or one of {', '.join(dims)}" if dims else "")
+            raise ArgumentError(f"{name}: axis is {one!r}, must be {known}")
+        found.append(int(at) % rank)
+    if any(data.shape[at] < 2 for at in found):
+        raise ArgumentError(f"{name}: axis is {axis!r}, along which there is a single value")
+    return found
+
+
+def _bits_along(name: str, blocks: Sequence[Values], axis: int, fill: Any, share: float,
+                dtype: np.dtype[Any]) -> Bits:
+    n_bits = 8 * dtype.itemsize
+    # Pairs, ones of the first value, ones of the second, ones of both.
+    n_pairs, ones = 0, np.zeros((3, n_bits), np.int64)
+    equal = True
+    for first, second in _pairs(blocks, axis, fill):
+        n_pairs += first.size
+        equal = equal and bool((first == second).all())
+        for row, words in zip(ones, (first, second, first & second)):
+            row += [np.count_nonzero(words & (words.dtype.type(1) << words.dtype.type(at)))
+                    for at in reversed(range(n_bits))]
+    if n_pairs == 0:
+        raise ArgumentError(f"{name} has no two neighbours that are numbers along axis {axis}")
+    if equal:
+        raise ArgumentError(f"{name}: neighbours along axis {axis} are equal, so their bits hold "
+                            "no information")
+    information = mutual_information(ones, n_pairs)
+    information[information <= random_information(n_pairs, n_bits)] = 0.0
+    total = np.cumsum(information)
+    # The sum of all bits is the limit of rounding errors of the sums.
+    last = int(np.argmax(total >= share * total[-1] * (1 - 1e-12))) + 1 if total[-1] else 0
+    mantissa = int(np.finfo(dtype).nmant)
+    kept = min(max(0, last - (n_bits - mantissa)), mantissa)
+    return Bits(kept, information, share, name, dtype, axis)
+
+
+def _pairs(blocks: Sequence[Values], axis: int, fill: Any
+           ) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
+    """Yield the bits of neighbours that are both numbers."""
+    for block in blocks:
+        values = np.moveaxis(block, axis, -1)
+        mask = counted(values, fill)
+        known = mask[..., :-1] & mask[..., 1:]
+        words = _signed_exponents(np.ascontiguousarray(values))
+        yield words[..., :-1][known], words[..., 1:][known]
+
+
+def _signed_exponents(values: Values) -> npt.NDArray[Any]:
+    """Return the bits of floats with the exponent as sign and size. The biased exponent of IEEE
+    changes all of its bits between 0.99 and 1.01."""
+    info = np.finfo(values.dtype)
+    words = values.view(f"u{values.dtype.itemsize}")
+    n_mantissa, n_exponent = int(info.nmant), int(info.nexp)
+    number = words.dtype.type
+    place = number(n_mantissa)
+    mask = number((1 << n_exponent) - 1)
+    bias = (1 << (n_exponent - 1)) - 1
+    exponent = ((words >> place) & mask).astype(np.int64) - bias
+    coded = np.abs(exponent) | np.where(exponent < 0, 1 << (n_exponent - 1), 0)
+    rest = words & ~(mask << place)
+    signed: npt.NDArray[Any] = rest | (coded.astype(words.dtype) << place)
+    return signed
+
+
+def mutual_information(ones: npt.NDArray[np.int64], n_pairs: int) -> Numbers:
+    """Return the mutual information of pairs of bits, in bits, from the numbers of pairs whose
+    first, second and both bits are 1.
+
+    >>> mutual_information(np.array([[2, 2], [2, 2], [2, 1]]), 4)
+    array([1., 0.])
+    """
+    first, second, both = (row / n_pairs for row in ones)
+    found = np.zeros(both.shape)
+    for joint, one, other in ((both, first, second), (first - both, first, 1 - second),
+                              (second - both, 1 - first, second),
+                              (1 - first - second + both, 1 - first, 1 - second)):
+        some = joint > 0
+        found[some] += joint[some] * np.log2(joint[some] / (one * other)[some])
+    information: Numbers = np.maximum(found, 0.0)
+    return information
+
+
+def random_information(n_pairs: int, n_bits: int) -> float:
+    """Return the mutual information that all of n_bits random bits stay below with a probability
+    of 99 %: 1 - H(p), where p is the upper limit of the frequency of a fair coin in n_pairs throws.
+
+    Source: Klöwer et al. 2021, Methods, equations 7 to 9, which have 99 % for each bit.
+    """
+    single = 1 - (1 - _CONFIDENCE) / n_bits
+    p = min(1.0, 0.5 + NormalDist().inv_cdf((1 + single) / 2) / (2 * math.sqrt(n_pairs)))
+    return 1.0 + sum(q * math.log2(q) for q in (p, 1 - p) if q > 0)
