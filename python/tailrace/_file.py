@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 import weakref
@@ -63,7 +64,7 @@ class File(Group):
         #: Roundings of variables by position; None: of a variable that was created without one.
         self._roundings: dict[int, Optional[Rounding]] = {}
         self._sizes: Optional[dict[str, int]] = None
-        self.filename = path_of(path)
+        self.filename = path_of(path, mode != "r")
         handle = communicator(comm)
         self._parallel = handle is not None
         self._comm = comm
@@ -253,15 +254,32 @@ class File(Group):
         return id(self)
 
 
-def path_of(path: Any) -> str:
-    """Return the path as a text."""
+def path_of(path: Any, writes: bool = False) -> str:
+    """Return the path as a text. writes: a file is written there.
+
+    @error TypeError  bytes of a file, or a file object.   @error UnsupportedError  a URL.
+    """
     is_path = isinstance(path, (str, bytes, os.PathLike))
     if not is_path or (isinstance(path, bytes) and path.startswith((b"\x89HDF", b"CDF"))):
-        given = "the bytes of a file" if is_path else type(path).__name__
-        raise TypeError(f"expected a path, found {given}: write a file first, or open it with h5py "
-                        "or h5netcdf, which accept file objects and have Tailrace's codecs after "
-                        "`import tailrace`")
-    return os.fsdecode(path)
+        given = "the bytes of a file" if is_path else f"a {type(path).__name__}"
+        instead = ("write a file, and read its bytes" if writes else
+                   "write the bytes to a file and give its path, or give a file object to h5py.File"
+                   " or xarray.open_dataset(..., engine=\"h5netcdf\"), which have Tailrace's "
+                   "codecs after `import tailrace`")
+        raise TypeError(f"expected a path, found {given}: {instead}")
+    text = os.fsdecode(path)
+    scheme = re.match(r"[a-z][a-z0-9+.-]+(?=://)", text, re.IGNORECASE)
+    if scheme and not os.path.exists(text):
+        remote = scheme[0].rpartition(":")[2].lower()
+        instead = ("give the path without file://" if remote == "file" else
+                   f"write a file, then copy it there: fsspec.filesystem(\"{remote}\").put(...)"
+                   if writes else
+                   f"copy it: fsspec.open_local(\"simplecache::{text}\") returns the path; or read "
+                   f"it where it is: xarray.open_dataset(fsspec.open(\"{text}\").open(), "
+                   "engine=\"h5netcdf\") has Tailrace's codecs after `import tailrace`")
+        raise UnsupportedError(printable(f"{text}: URLs are not supported, only paths of files; "
+                                         f"{instead}"))
+    return text
 
 
 class _Dropped:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ._errors import ArgumentError
 from ._measures import Numbers, Values, as_stored, counted, fill_among
 from ._printable import html_text, printable, warn
-from ._suggest import SAMPLE_BYTES, check_type, name_of, sample_of
+from ._suggest import SAMPLE_BYTES, check_type, fields_of, name_of, sample_of
 
 Axes = Union[None, int, str, Sequence[Union[int, str]]]
 
@@ -132,11 +132,8 @@ def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value:
 
 def bits_of_dataset(dataset: Any, information: float, axis: Axes) -> BitTable:
     """Return bits() of each data variable of float32 or float64."""
-    found = BitTable()
-    for name, array in dataset.data_vars.items():
-        if array.dtype.kind == "f" and array.dtype.itemsize in (4, 8) and array.ndim:
-            found[str(name)] = bits(array, information, axis=axis)
-    return found
+    return BitTable((name, bits(array, information, axis=axis))
+                    for name, array in fields_of(dataset))
 
 
 def _axes_of(name: str, data: Any, axis: Axes) -> list[int]:

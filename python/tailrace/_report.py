@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from ._errors import ArgumentError, BoundError, TailraceError
 from ._file import File, path_of
+from ._geography import Coordinates, Places, coordinates_of
 from ._keywords import with_hints
 from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among
 from ._model import netcdf_path
@@ -82,9 +84,11 @@ class Drawn:
 
     histogram: Histogram
     error_map: Numbers  #: Largest |error| per cell of a slice (1-D: of a line); NaN: none.
+    value_maps: tuple[Numbers, Numbers]  #: Original and decoded value in each cell's middle.
     slice_text: str  #: Description of the slice.
     map_dims: tuple[str, ...]
     map_shape: tuple[int, ...]  #: Values along the slice's dimensions.
+    places: Optional[Places]  #: Latitude and longitude of the cells; None: the data have none.
     wave_numbers: Numbers
     powers: tuple[Numbers, Numbers, Numbers]  #: Original, decoded, and their difference.
     box_text: str  #: Description of the box for the spectra.
@@ -203,7 +207,7 @@ def report(
     (True, True, True)
     """
     from ._report_page import write_page
-    target = path_of(path)
+    target = path_of(path, writes=True)
     bounds = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     if not isinstance(figures, bool):
         raise TypeError(f"figures is {figures!r:.60}, must be True or False")
@@ -211,6 +215,7 @@ def report(
         names = (_given_name(original, "original"), _given_name(compressed, "compressed"))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="tailrace_report_"))
         first, second = _as_files(original, compressed, folder)
+        only = only or _only_of(original, compressed)
         stored = _is_path(compressed)
         # Variables that a file stores exactly must stay exact; arrays have no such record.
         held: dict[str, Any] = ({"bound": bounds or None} if stored else
@@ -246,21 +251,49 @@ def _sizes(*given: Any) -> list[Optional[int]]:
 
 def _as_files(original: Any, compressed: Any, folder: str) -> tuple[str, str]:
     """Write arrays to files, which verify() can read; return paths of files unchanged."""
-    paths: list[str] = []
+    paths = [path_of(given) if _is_path(given) else os.path.join(folder, name)
+             for given, name in ((original, "original.nc"), (compressed, "compressed.nc"))]
     alone = None  # Name of an array without one.
     for given, other in ((original, compressed), (compressed, original)):
         if not _is_path(given) and not isinstance(given, Mapping):
             alone = alone or _name_for(given, other)
-    for given, name in ((original, "original.nc"), (compressed, "compressed.nc")):
+    known = paths[1] if _is_path(compressed) else ""  # A file with the stored form of the values.
+    for given, path in zip((original, compressed), paths):
         if _is_path(given):
-            paths.append(path_of(given))
-            continue
-        arrays = given if isinstance(given, Mapping) else {alone: given}
-        paths.append(os.path.join(folder, name))
-        with File(paths[-1], "w") as file:
-            for key, array in arrays.items():
-                _store(file, str(key), array)
+            known = path
+        elif _is_xarray(given):
+            from ._xarray_write import write_exactly
+            named = given if isinstance(given, Mapping) else given.rename((alone or "").strip("/"))
+            write_exactly(named, path, known if _is_readable(known) else "")
+            known = path
+        else:
+            arrays = given if isinstance(given, Mapping) else {alone: given}
+            with File(path, "w") as file:
+                for key, array in arrays.items():
+                    _store(file, str(key), array)
     return paths[0], paths[1]
+
+
+def _is_xarray(given: Any) -> bool:
+    xarray = sys.modules.get("xarray")
+    return xarray is not None and isinstance(given, (xarray.Dataset, xarray.DataArray))
+
+
+def _is_readable(path: str) -> bool:
+    """True for a file that this package reads; False for classic netCDF and .npy."""
+    try:
+        with File(path):
+            return True
+    except (TailraceError, OSError):
+        return False
+
+
+def _only_of(original: Any, compressed: Any) -> Sequence[str]:
+    """Return the name of a DataArray: its coordinates are not compared."""
+    for given, other in ((original, compressed), (compressed, original)):
+        if _is_xarray(given) and not isinstance(given, Mapping):
+            return (_name_for(given, other).strip("/"),)
+    return ()
 
 
 def _name_for(array: Any, other: Any) -> str:
@@ -363,7 +396,7 @@ def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[
     first = originals.get(path, originals.get(""))
     mode = details["bound_mode"]
     changed = (verdict.max_error != 0 or verdict.n_beyond_bound or details["n_special_changed"])
-    known = judged and (mode != "none" or details["absolute_bound"] is not None
+    known = (judged or mode != "none") and (mode != "none" or details["absolute_bound"] is not None
                         or details["pointwise_bound"] is not None)
     requested = "exact" if mode == "none" else f"{mode}={details['bound_asked']:.6g}"
     chunks = getattr(second, "chunks", None)
@@ -385,7 +418,7 @@ def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[
     relative = details["pointwise_bound"]
     limit = relative or report["absolute_bound"] or 0.0
     effects, near, drawn = _look_at(first, second, fill, bool(relative), limit,
-                                    getattr(second, "dims", None))
+                                    getattr(second, "dims", None), coordinates_of(second))
     return VariableReport(**report, effects=effects, near=near, drawn=drawn)
 
 
@@ -438,7 +471,8 @@ def _errors(first: Values, second: Values, fill: Any, relative: bool) -> Numbers
 
 
 def _look_at(first: Any, second: Any, fill: Any, relative: bool, limit: float,
-             dims: Optional[tuple[str, ...]]) -> tuple[Effects, Optional[Effects], Drawn]:
+             dims: Optional[tuple[str, ...]], coordinates: Coordinates
+             ) -> tuple[Effects, Optional[Effects], Drawn]:
     if not second.shape:
         first, second, dims = np.reshape(first[...], 1), np.reshape(second[...], 1), ("value",)
     shape = tuple(int(n) for n in second.shape)
@@ -454,41 +488,57 @@ def _look_at(first: Any, second: Any, fill: Any, relative: bool, limit: float,
     names = dims or tuple(f"dim_{at}" for at in range(len(shape)))
     long_axes = [at for at, n in enumerate(shape) if n > 1]
     middle = [slice(n // 2, n // 2 + 1) for n in shape]
-    error_map, map_axes = _map_of(first, second, fill, relative, long_axes[-2:], middle)
+    map_axes = coordinates.axes(names, shape) or long_axes[-2:]
+    error_map, value_maps, steps = _map_of(first, second, fill, relative, map_axes, middle)
     near, shells, difference, box_text = _spectra_of(first, second, fill, long_axes[-3:], middle,
                                                      names)
     cut = [f"{name} = {part.start}" for at, (name, part) in enumerate(zip(names, middle))
            if at not in map_axes]
-    drawn = Drawn(histogram, error_map, f"at {', '.join(cut)}" if cut else "all values",
-                  tuple(names[at] for at in map_axes), tuple(shape[at] for at in map_axes),
+    places = coordinates.places([names[at] for at in map_axes], steps)
+    drawn = Drawn(histogram, error_map, value_maps, f"at {', '.join(cut)}" if cut else "all values",
+                  tuple(names[at] for at in map_axes), tuple(shape[at] for at in map_axes), places,
                   shells.wave_numbers, (near.power, near.power_decoded, difference), box_text)
     return effects, near, drawn
 
 
 def _map_of(first: Any, second: Any, fill: Any, relative: bool, axes: Sequence[int],
-            middle: Sequence[slice]) -> tuple[Numbers, list[int]]:
-    """Return the largest |error| of each cell of the middle slice, read cell by cell."""
+            middle: Sequence[slice]
+            ) -> tuple[Numbers, tuple[Numbers, Numbers], list[int]]:
+    """Return the largest |error| of each cell of the middle slice, and the values in its middle,
+    read cell by cell; and the lengths of a cell."""
     shape = second.shape
     axes = list(axes)
     if not axes:  # A single value.
-        errors = _errors(np.asarray(first[...]), np.asarray(second[...]), fill, relative)
-        return np.abs(errors).reshape(-1), []
+        one, other = np.asarray(first[...]), np.asarray(second[...])
+        errors = np.abs(_errors(one, other, fill, relative))
+        return errors.reshape(-1), (_shown(one, fill), _shown(other, fill)), []
     room = [_LINE_CELLS] if len(axes) == 1 else list(_MAP_CELLS)
     steps = [-(-shape[axis] // cells) for axis, cells in zip(axes, room)]
     found: Numbers = np.full([-(-shape[axis] // step) for axis, step in zip(axes, steps)], np.nan)
+    values = found.copy(), found.copy()
     # Boxes of whole cells.
     for box in boxes([shape[axis] for axis in axes], steps, np.dtype(second.dtype).itemsize):
         key = list(middle)
         for axis, part in zip(axes, box):
             key[axis] = part
-        errors = np.abs(_errors(np.asarray(first[tuple(key)]), np.asarray(second[tuple(key)]),
-                                fill, relative))
-        errors = errors.reshape([part.stop - part.start for part in box])
+        extents = [part.stop - part.start for part in box]
+        pair = [np.asarray(side[tuple(key)]).reshape(extents) for side in (first, second)]
+        errors = np.abs(_errors(pair[0], pair[1], fill, relative))
         for axis, step in enumerate(steps):
             errors = np.fmax.reduceat(errors, np.arange(0, errors.shape[axis], step), axis=axis)
-        found[tuple(slice(part.start // step, part.start // step + n)
-                    for part, step, n in zip(box, steps, errors.shape))] = errors
-    return found, axes
+        cells = tuple(slice(part.start // step, part.start // step + n)
+                      for part, step, n in zip(box, steps, errors.shape))
+        found[cells] = errors
+        middles = np.ix_(*[np.minimum(np.arange(0, n, step) + step // 2, n - 1)
+                           for n, step in zip(extents, steps)])
+        for side, into in zip(pair, values):
+            into[cells] = _shown(side[middles], fill)
+    return found, values, steps
+
+
+def _shown(values: Values, fill: Any) -> Numbers:
+    """Return values for a map; NaN: not a number, or fill."""
+    return np.where(counted(values, fill), values.astype(np.float64), np.nan)
 
 
 def _spectra_of(first: Any, second: Any, fill: Any, axes: Sequence[int], middle: Sequence[slice],

@@ -214,13 +214,14 @@ def _figure(one: VariableReport, figures: bool) -> str:
         return ""
     drawn = one.drawn
     cells = drawn.error_map.shape
-    coarse = "" if cells == drawn.map_shape else " (each point the largest of its cell)"
+    coarse = "" if cells == drawn.map_shape else " (each point the largest error of its cell)"
     what = "errors as shares of the values" if one.pointwise_bound else "errors"
-    caption = (f"Left: {what} of all values, decoded less original; dashed: the bound. Middle: "
-               f"their size {drawn.slice_text}{coarse}. Right: power of original, decoded values "
-               f"and their difference by wave number, of {drawn.box_text}.")
+    caption = (f"Above: original, decoded values and size of errors {drawn.slice_text}{coarse}; "
+               f"grey: no value. Below: {what} of all values, decoded less original; dashed: the "
+               "bound. Power of original, decoded values and their difference by wave number, of "
+               f"{drawn.box_text}.")
     image = base64.b64encode(picture).decode()
-    return (f'<figure><img alt="Histogram of errors, map of errors and spectra of '
+    return (f'<figure><img alt="Maps, histogram of errors and spectra of '
             f'{html_text(one.path)}" src="data:image/svg+xml;base64,{image}">'
             f"<figcaption>{html_text(caption)}</figcaption></figure>")
 

@@ -306,11 +306,18 @@ class BoundTables(dict[str, BoundTable]):
 
 def suggest_bounds(dataset: Any, **how: Any) -> BoundTables:
     """Return suggest_bound() of each data variable of float32 or float64 that has values."""
-    found = BoundTables()
+    return BoundTables((name, suggest_bound(array, **how)) for name, array in fields_of(dataset))
+
+
+def fields_of(dataset: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the data variables of xarray's dataset that bounds apply to, by name: float32 or
+    float64, with values, and not bounds of other variables' cells."""
+    bounds = {found.get(key) for one in dataset.variables.values()
+              for found in (one.attrs, one.encoding) for key in ("bounds", "climatology")}
     for name, array in dataset.data_vars.items():
-        if array.dtype.kind == "f" and array.dtype.itemsize in (4, 8) and array.ndim and array.size:
-            found[str(name)] = suggest_bound(array, **how)
-    return found
+        numbers = array.dtype.kind == "f" and array.dtype.itemsize in (4, 8)
+        if numbers and array.ndim and array.size and name not in bounds:
+            yield str(name), array
 
 
 @with_hints

@@ -442,7 +442,7 @@ def _is_time(variable: xr.Variable) -> bool:
 
 def kept_encoding(variable: Variable, new: xr.Variable) -> dict[str, Any]:
     """Return the encoding of a variable of the file, for more values of it."""
-    attrs = dict(variable.attrs)
+    attrs = {**_of_bounded(variable), **variable.attrs}
     # Without a fill value set None, to avoid xarray's default NaN.
     found: dict[str, Any] = {"_FillValue": None}
     found.update({key: attrs[key] for key in _KEPT if key in attrs})
@@ -459,6 +459,15 @@ def kept_encoding(variable: Variable, new: xr.Variable) -> dict[str, Any]:
             or stored.kind == new.dtype.kind == "f" or np.can_cast(new.dtype, stored)):
         found["dtype"] = stored
     return found
+
+
+def _of_bounded(variable: Variable) -> dict[str, Any]:
+    """Return unit and calendar of the variable of which this one holds the bounds of cells."""
+    for other in variable._file[variable.path.rpartition("/")[0] or "/"].variables.values():
+        attrs = dict(other.attrs)
+        if variable.name in (attrs.get("bounds"), attrs.get("climatology")):
+            return {key: attrs[key] for key in ("units", "calendar") if key in attrs}
+    return {}
 
 
 def _same_attribute(key: str, ours: Any, theirs: Any) -> bool:
@@ -557,7 +566,7 @@ def write_dataset(
     opening = _opening_mode(mode, append_dim, region)
     _check_format(format)
     place = "/" if group is None else "/" + text_of("group", group).strip("/")
-    where = os.path.expanduser(_file.path_of(path))
+    where = os.path.expanduser(_file.path_of(path, writes=True))
     if mode == "r+" and not os.path.exists(where):
         raise NotFoundError(f"{where} does not exist; mode 'r+' needs an existing file")
     writer = _Writer(dataset, place, encoding, unlimited_dims, append_dim, region, options, again)
@@ -572,6 +581,20 @@ def write_dataset(
     with _file.open(where, opening, options=options) as file:
         writer.write(file, progress)
     return None
+
+
+def write_exactly(data: Any, path: str, like: str = "") -> None:
+    """Write all values without loss and compression. like: a file whose variables determine the
+    stored form (type, packing, fill value, unit of time) of those of the same names."""
+    writer = _Writer(as_dataset(data), "/", None, None, None, None, "codec=none", True)
+    if like:
+        with _file.open(like) as file:
+            writer.take_forms(file)
+    writer.prepare()
+    writer.declare_losses()
+    with _file.open(path, "w", options="codec=none") as file:
+        writer.write(file, None)
+        file._may_need_filters = False  # only this package reads the file
 
 
 def checked_compute(compute: Any) -> bool:
@@ -592,7 +615,7 @@ def write_datatree(
         raise TypeError(f"expected a DataTree of xarray, not {type(tree).__name__}")
     opening = _opening_mode(mode, None, None)
     _check_format(format)
-    where = os.path.expanduser(_file.path_of(path))
+    where = os.path.expanduser(_file.path_of(path, writes=True))
     for what, given in (("encoding", encoding), ("unlimited_dims", unlimited_dims)):
         if given is not None and not isinstance(given, Mapping):
             raise TypeError(f"{what} is {given!r:.60}, must be a mapping of groups")
@@ -693,6 +716,19 @@ class _Writer:
             self._place_appended(group, lengths)
         if self._region is not None:
             self._place_region(group, lengths)
+
+    def take_forms(self, file: _file.File) -> None:
+        """Take the stored form of variables from those of the same names in a file."""
+        here = file.variables
+        self._kept = {str(name): kept_encoding(here[str(name)], variable)
+                      for name, variable in self._dataset.variables.items() if name in here}
+
+    def declare_losses(self) -> None:
+        """Record in new variables the losses that their values have."""
+        for name, prepared in self._prepared.items():
+            losses = losses_of(self._dataset.variables.get(name))
+            if losses:
+                _declare_losses(name, prepared, losses, True, False, False)
 
     def _place_appended(self, group: Group, lengths: Mapping[str, tuple[int, bool]]) -> None:
         dim, path = str(self._append_dim), group._file.filename

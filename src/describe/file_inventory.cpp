@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "core/encoding_notes.hpp"
+#include "describe/attribute_meaning.hpp"
 
 namespace tailrace {
 namespace {
@@ -319,7 +320,7 @@ class ObjectComparison final {
       if (of_original.contains(attribute.name)) continue;
       if (!counts(attribute.name) || ignored(attribute.name)) continue;
       add("attribute", "attribute \"" + attribute.name + "\" exists only in the compressed file",
-          !is_dimension_attribute(attribute.name));
+          !is_dimension_attribute(attribute.name) && !attribute.name.starts_with("_Quantize"));
     }
     compare_attribute_order(shared);
   }
@@ -334,6 +335,12 @@ class ObjectComparison final {
                                           original ? a.unreadable : b.unreadable));
     }
     if (a.meaning == DescribedAttribute::Meaning::at_least) return compare_sets(a, b);
+    if (differs_in_form(a, b)) {
+      return add("attribute",
+                 fmt::format("{} has another form: {}, but {} in the original", which,
+                             shortened_text(b.values[0]), shortened_text(a.values[0])),
+                 false);
+    }
     const TypeDifference type = difference_of_types(a.type, b.type);
     if (!type.what.empty()) {
       add("attribute type", versus(type.what + " of " + which, type.original, type.copy));
@@ -349,6 +356,16 @@ class ObjectComparison final {
                  fmt::format("{}{} is {}, but {} in the original", which, where,
                              shortened_text(b.values[i]), shortened_text(a.values[i])));
     }
+  }
+
+  /// True for two different texts of one meaning, such as those of a unit of time.
+  static bool differs_in_form(const DescribedAttribute& a, const DescribedAttribute& b) {
+    if (a.values.size() != 1 || b.values.size() != 1 || a.values == b.values) return false;
+    const auto unquoted = [](std::string_view text) {
+      const bool quoted = text.size() > 1 && text.starts_with('"') && text.ends_with('"');
+      return quoted ? text.substr(1, text.size() - 2) : std::string_view();
+    };
+    return have_same_meaning(a.name, unquoted(a.values[0]), unquoted(b.values[0]));
   }
 
   /// True for the NAME of a dimension without a variable, in which netCDF-4 writes its length.

@@ -545,8 +545,8 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.fill_value = other.missing_value ? other.missing_value : field.missing_value;
     task.raw_bytes = n_elements(field.shape) * field.value_bytes();
     task.stored_bytes = other.stored_bytes;
-    task.quantization = find_quantization(compressed, other);
-    if (!task.quantization) task.quantization = find_quantization(original, field);
+    // Rounding that only the compressed file states is a part of the compression.
+    task.quantization = find_quantization(original, field);
     pairing.tasks.push_back(std::move(task));
     paths.push_back(field.path);
   }

@@ -181,6 +181,13 @@ def test_suggestions_are_encodings(tmp_path):
     assert stored(tmp_path / "b.nc")["t"][0] == f"pw_rel={kept['t'].pw_rel:g}"
 
 
+def test_bounds_of_cells_get_no_suggestion():
+    given = dataset().assign(y_b=(("y", "two"), np.linspace(0, 1, 32).reshape(16, 2)))
+    given.y.attrs["bounds"] = "y_b"
+    assert set(given.tailrace.suggest_bound(rel=1e-2)) == set(given.tailrace.bits()) == {
+        "t", "u", "mask"}
+
+
 def test_a_report(tmp_path):
     given = dataset()
     given.tailrace.to_netcdf(tmp_path / "a.nc", abs=0.01, codec="trz")
