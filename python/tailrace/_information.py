@@ -25,8 +25,8 @@ Axes = Union[None, int, str, Sequence[Union[int, str]]]
 
 #: Probability with which no bit of random values counts as information.
 _CONFIDENCE = 0.99
-#: Bits of the mantissa's end that hold information only in values that were packed or rounded.
-_TAIL = 4
+#: Information of a mantissa bit, as a share of the largest one's, after which more is artificial.
+_NEGLIGIBLE = 0.01
 
 
 class Bits(int):
@@ -37,12 +37,13 @@ class Bits(int):
     name: str
     dtype: np.dtype[Any]
     axis: int  #: Dimension along which values were compared.
+    artificial_from: Optional[int]  #: First mantissa bit, from 0, that does not count; None: none.
 
     def __new__(cls, number: int, information: Numbers, share: float, name: str,
-                dtype: np.dtype[Any], axis: int) -> Bits:
+                dtype: np.dtype[Any], axis: int, artificial_from: Optional[int]) -> Bits:
         made = super().__new__(cls, number)
         made.information, made.share, made.name = information, share, name
-        made.dtype, made.axis = dtype, axis
+        made.dtype, made.axis, made.artificial_from = dtype, axis, artificial_from
         return made
 
     @property
@@ -56,10 +57,13 @@ class Bits(int):
         return {"significant_digits": max(1, int(self)), "quantize_mode": "BitRound"}
 
     def __reduce__(self) -> Any:
-        return Bits, (int(self), self.information, self.share, self.name, self.dtype, self.axis)
+        return Bits, (int(self), self.information, self.share, self.name, self.dtype, self.axis,
+                      self.artificial_from)
 
     def __repr__(self) -> str:
-        total = float(self.information.sum())
+        at = self.artificial_from
+        bits_end = None if at is None else -np.finfo(self.dtype).nmant + at
+        total = float(self.information[:bits_end].sum())
         return (f"{int(self)} of {np.finfo(self.dtype).nmant} mantissa bits hold "
                 f"{100 * self.share:g} % of the {total:.3g} bits of information of "
                 f"{printable(self.name)}; like pw_rel={self.pw_rel:.3g}")
@@ -93,8 +97,8 @@ def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value:
     infinities and fill values are left out.
 
     Store the bits by significant_digits=bits(u), quantize_mode="BitRound", or by the bound
-    pw_rel=bits(u).pw_rel. Values must not be rounded or packed already: their last bits follow a
-    pattern that looks like information, which causes a RuntimeWarning.
+    pw_rel=bits(u).pw_rel. The last bits of values that were rounded or packed before follow a
+    pattern that looks like information: it does not count, with a RuntimeWarning.
     @error TypeError  integers and other types that are stored exactly.
     @error ArgumentError  a single value, equal values, a wrong axis or share.
 
@@ -122,11 +126,9 @@ def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value:
     dtype = blocks[0].dtype
     found = [_bits_along(name, blocks, one, fill, float(information), dtype) for one in axes]
     chosen = max(found)
-    tail = float(chosen.information[-_TAIL:].sum())
-    if tail > (1 - information) * float(chosen.information.sum()):
-        warn(
-            f"{name}: the last bits of the mantissa follow a pattern, so the values seem to be "
-            "packed or rounded already; the number of bits may be too great")
+    if chosen.artificial_from is not None:
+        warn(f"{name}: bits from number {chosen.artificial_from + 1} of the mantissa on follow a "
+             "pattern, so the values seem to be packed or rounded already; they do not count")
     return chosen
 
 
@@ -175,12 +177,28 @@ def _bits_along(name: str, blocks: Sequence[Values], axis: int, fill: Any, share
                             "no information")
     information = mutual_information(ones, n_pairs)
     information[information <= random_information(n_pairs, n_bits)] = 0.0
-    total = np.cumsum(information)
-    # The sum of all bits is the limit of rounding errors of the sums.
-    last = int(np.argmax(total >= share * total[-1] * (1 - 1e-12))) + 1 if total[-1] else 0
     mantissa = int(np.finfo(dtype).nmant)
+    artificial = _artificial_from(information[-mantissa:], (1 - share) * information.sum())
+    end = n_bits if artificial is None else n_bits - mantissa + artificial
+    total = np.cumsum(information[:end])
+    # Sums in another order differ by rounding.
+    last = int(np.argmax(total >= share * total[-1] * (1 - 1e-12))) + 1 if total[-1] else 0
     kept = min(max(0, last - (n_bits - mantissa)), mantissa)
-    return Bits(kept, information, share, name, dtype, axis)
+    return Bits(kept, information, share, name, dtype, axis, artificial)
+
+
+def _artificial_from(mantissa: Numbers, allowed: float) -> Optional[int]:
+    """Return the first bit that holds artificial information: negligible information after the most
+    informative bit, and more than `allowed` from there on. None: no such bit.
+
+    >>> _artificial_from(np.array([0.7, 0.2, 0.0, 0.1, 0.2]), 0.05)
+    2
+    """
+    peak = int(np.argmax(mantissa))
+    small = np.flatnonzero(mantissa[peak:] < _NEGLIGIBLE * mantissa[peak])
+    if small.size == 0 or allowed <= 0 or mantissa[peak + small[0]:].sum() <= allowed:
+        return None
+    return peak + int(small[0])
 
 
 def _pairs(blocks: Sequence[Values], axis: int, fill: Any

@@ -227,11 +227,14 @@ def test_axes_missing_values_and_more_information(tmp_path):
 def test_packed_values_are_doubted():
     field = 280 + 20 * np.sin(np.linspace(0, 40, 100000))
     packed = (np.round(field / 0.01) * 0.01).astype("f4")
-    with pytest.warns(RuntimeWarning, match="data: .* seem to be packed or rounded"):
-        tailrace.bits(packed)
+    with pytest.warns(RuntimeWarning, match="data: bits from .* seem to be packed or rounded"):
+        found = tailrace.bits(packed)
+    assert 8 <= found <= found.artificial_from < 20
+    assert found.information[9 + found.artificial_from:].sum() > 0.1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tailrace.bits(field)
+        assert tailrace.bits(field).artificial_from is None
+        assert tailrace.bits(packed, 1.0) > found  # all of it
 
 
 @pytest.mark.parametrize("data, how, kind, words", [
