@@ -188,10 +188,11 @@ def write_dataset(
     """
     from . import _xarray_write
     options = _with_bounds(options, bound, abs, rel, pw_rel, psnr, codec)
+    requested = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     return _xarray_write.write_dataset(
-        dataset, path, mode, encoding=encoding, group=group, unlimited_dims=unlimited_dims,
-        append_dim=append_dim, region=region, format=format, options=options, compute=compute,
-        progress=progress, again=again)
+        dataset, path, mode, requested=requested, encoding=encoding, group=group,
+        unlimited_dims=unlimited_dims, append_dim=append_dim, region=region, format=format,
+        options=options, compute=compute, progress=progress, again=again)
 
 
 @with_hints
@@ -212,8 +213,9 @@ def write_datatree(
     """
     from . import _xarray_write
     options = _with_bounds(options, bound, abs, rel, pw_rel, psnr, codec)
+    requested = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)
     return _xarray_write.write_datatree(
-        tree, path, mode, encoding=encoding, unlimited_dims=unlimited_dims,
+        tree, path, mode, requested=requested, encoding=encoding, unlimited_dims=unlimited_dims,
         write_inherited_coords=write_inherited_coords, format=format, options=options,
         compute=compute, progress=progress, again=again)
 

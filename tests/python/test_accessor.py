@@ -84,6 +84,22 @@ def test_one_bound_for_all_variables(how, bound, tmp_path):
     assert stored(tmp_path / "b.nc") == found
 
 
+def test_a_bound_for_more_values_is_that_of_the_file(tmp_path):
+    given, target = dataset(), tmp_path / "a.nc"
+    later = given.assign_coords(time=given.time + np.timedelta64(366, "D"))
+    given.tailrace.to_netcdf(target, append_dim="time", abs=0.01, codec="trz")
+    later.tailrace.to_netcdf(target, append_dim="time", abs=0.010)
+    before = target.read_bytes()
+    for how in ({"abs": 0.02}, {"rel": 0.01}, {"abs": 0.001}, {"bound": "none"}):
+        with pytest.raises(ValueError, match="'t' has the bound abs=0.01 in .*cannot change to"):
+            later.tailrace.to_netcdf(target, append_dim="time", **how)
+        assert target.read_bytes() == before
+    later.tailrace.to_netcdf(target, append_dim="time")
+    with xr.open_dataset(target, engine="tailrace") as back:
+        assert back.sizes["time"] == 18
+        assert 0 < abs(back.t[12:].values - later.t.values).max() <= 0.01
+
+
 def test_a_codec_without_a_bound_is_exact(tmp_path):
     dataset().tailrace.to_netcdf(tmp_path / "a.nc", codec="xor")
     with xr.open_dataset(tmp_path / "a.nc", engine="tailrace") as back:

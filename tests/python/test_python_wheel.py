@@ -26,8 +26,8 @@ from cli_tools import ROOT, program, smooth
 tailrace = python_package.load()
 
 # Modules that need a package of another project.
-OPTIONAL = {"_xarray": "xarray", "_xarray_write": "xarray", "numcodecs": "numcodecs",
-            "zarr": "zarr"}
+OPTIONAL = {"_xarray": "xarray", "_xarray_write": "xarray", "_checked_parts": "xarray",
+            "numcodecs": "numcodecs", "zarr": "zarr"}
 
 
 @pytest.mark.parametrize("name", ["", *(
