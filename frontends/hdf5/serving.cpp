@@ -81,7 +81,8 @@ struct OpenCall {
 
 /// Message for a closed file (mode=async) whose ranks are not those of the call.
 constexpr const char* kStillWritten =
-    "still being written (mode=async); the ranks that wrote it must first call H5Fcreate, H5Fopen, "
+    "still being written (mode=async or in_situ); the ranks that wrote it must first call "
+    "H5Fcreate, H5Fopen, "
     "H5Fflush, H5Fclose or MPI_Finalize together";
 
 /// Vote for this rank, and prepare the session. Not collective; may run out of memory.

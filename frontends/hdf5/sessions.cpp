@@ -10,6 +10,7 @@
 
 #include "core/environment.hpp"
 #include "core/options.hpp"
+#include "exec/idle_waits.hpp"
 #include "exec/mpi_finalize.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/real_hdf5.hpp"
@@ -50,6 +51,11 @@ void report(const Session& session, std::uint64_t root_bytes) {
                   done.hidden_s);
     line += seconds;
   }
+  if (session.array->uses_idle_time()) {
+    line += "; " + std::to_string(done.n_chunks_in_waits) + " of " + std::to_string(done.n_chunks) +
+            " chunks encoded while the program waited in MPI";
+    if (find_idle_waits() == nullptr) line += " (libtailrace_idle.so is not loaded)";
+  }
   if (done.n_raw_chunks > 0) {
     line += "; " + std::to_string(done.n_raw_chunks) + " of " + std::to_string(done.n_chunks) +
             " chunks stored as they are";
@@ -82,7 +88,8 @@ void report(const Session& session, std::uint64_t root_bytes) {
 
 void report_closed_is_lost(const std::string& name, const Status& ended) {
   report::print_remark(
-      {name, ": the threads that complete H5Fclose in the background (mode=async) failed: ",
+      {name,
+       ": the threads that complete H5Fclose in the background (mode=async or in_situ) failed: ",
        ended.message()});
 }
 
@@ -112,7 +119,7 @@ void report_lost_files() {
           {session->name,
            ": the program ended without MPI_Finalize or another call that completes the ",
            session->closed ? "file" : "flush",
-           " (mode=async); what was written since the last complete flush is lost"});
+           " (mode=async or in_situ); what was written since the last complete flush is lost"});
       continue;
     }
     report::print_remark(
@@ -357,7 +364,8 @@ Status end_closed_sessions(const std::vector<int>& ranks) {
     if (!ended.ok() && speaks) report_closed_is_lost(name, ended);
     if (first.ok())
       first = ended.within("file \"" + name +
-                           "\", which H5Fclose completes in the background (mode=async)");
+                           "\", which H5Fclose completes in the background (mode=async or "
+                           "in_situ)");
   }
   return first;
 }

@@ -312,7 +312,7 @@ Status ArrayEngine::complete_flight() {
   taken_back(*flush);
   put_bytes_ += flush->staged_bytes;
   if (const Status again = stage_again(*flush); !again.ok()) lose(again);
-  return written.within("flush in the background (mode=async)");
+  return written.within("flush in the background (mode=async or in_situ)");
 }
 
 /// Drop the flush in flight, because no further flush publishes it. Collective.

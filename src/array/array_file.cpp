@@ -45,13 +45,13 @@ std::string ArrayFile::quoted(std::size_t variable) const {
 
 // --- opening
 
-/// Refuse mode async: definitions and lengths can change while a flush is in flight, but a flush
-/// writes the metadata of all of them.
+/// Refuse the deferred modes: definitions and lengths can change while a flush is in flight, but a
+/// flush writes the metadata of all of them.
 Status ArrayFile::check_mode() const {
   if (options_.file.mode == StepMode::sync) return Status();
   return Status(Code::invalid_argument,
                 "file \"" + path_ +
-                    "\": option mode=async: not supported by netCDF arrays, "
+                    "\": options mode=async and mode=in_situ: not supported by netCDF arrays, "
                     "only by HDF5 programs and the step interface");
 }
 

@@ -43,7 +43,7 @@ namespace tailrace {
 
 Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing,
                                     FlushMode mode) {
-  if (mode == FlushMode::concurrent && options_.file.mode == StepMode::async) {
+  if (mode == FlushMode::concurrent && options_.file.mode != StepMode::sync) {
     std::unique_ptr<ArrayFlush> flight;
     TAILRACE_TRY(comm_->agree(local_part([&] {
       flight = std::make_unique<ArrayFlush>();
@@ -261,9 +261,10 @@ ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
                        forecasts_of(flush), alignment);
   }
   if (lane_stock_ == nullptr) {
-    const bool concurrently = options_.file.mode == StepMode::async;
+    const bool concurrently = options_.file.mode != StepMode::sync;
     lane_stock_ = std::make_unique<LaneStock>(
-        n_threads(), concurrently ? ThreadPriority::waiting : ThreadPriority::equal);
+        n_threads(), concurrently ? ThreadPriority::waiting : ThreadPriority::equal,
+        options_.file.mode == StepMode::in_situ ? find_idle_waits() : nullptr);
   }
   return settings;
 }
@@ -276,8 +277,9 @@ Status ArrayEngine::encode_chunks(ArrayFlush& flush) {
   return comm_->agree(executor.run(flush.done));
 }
 
-/// Number of encode threads, like a Writer's in mode sync.
+/// Number of encode threads, like a Writer's.
 std::uint64_t ArrayEngine::n_threads() const {
+  if (options_.file.mode == StepMode::in_situ) return options_.file.n_threads;
   return threads_of_each(options_.file.n_threads, *comm_);
 }
 
@@ -320,9 +322,10 @@ Status ArrayEngine::add_up(const ArrayFlush& flush, const Result<std::uint64_t>&
   }
   now.encode_s = flush.done.encode_s;
   now.write_s = flush.done.write_s;
+  now.n_chunks_in_waits = flush.done.n_in_waits;
   RankNumbers numbers;
   numbers.add(Reduction::sum, now.staged_bytes, now.n_chunks, now.n_chunks_merged, now.n_raw_chunks,
-              now.raw_bytes, now.encoded_bytes, now.lost_bytes);
+              now.n_chunks_in_waits, now.raw_bytes, now.encoded_bytes, now.lost_bytes);
   numbers.add(Reduction::max, now.flush_s, now.encode_s, now.write_s, now.hidden_s);
   TAILRACE_TRY(comm_->agree(lost_bytes.status(), numbers));
   add();

@@ -36,7 +36,8 @@ struct ArrayFileReport {
   std::uint64_t n_chunks = 0;         ///< Chunks encoded.
   std::uint64_t n_chunks_merged = 0;  ///< Encoded chunks that were completed with stored values.
   std::uint64_t n_raw_chunks = 0;
-  std::uint64_t raw_bytes = 0;  ///< Uncompressed bytes of encoded chunks.
+  std::uint64_t n_chunks_in_waits = 0;  ///< Encoded while the program waited in MPI.
+  std::uint64_t raw_bytes = 0;          ///< Uncompressed bytes of encoded chunks.
   std::uint64_t encoded_bytes = 0;
   std::uint64_t lost_bytes = 0;  ///< Old places of rewritten chunks: gaps now.
   double flush_s = 0;
@@ -53,6 +54,7 @@ void array_report_fields(Visit&& visit, Reports&... reports) {
   visit("n_chunks", reports.n_chunks...);
   visit("n_chunks_merged", reports.n_chunks_merged...);
   visit("n_raw_chunks", reports.n_raw_chunks...);
+  visit("n_chunks_in_waits", reports.n_chunks_in_waits...);
   visit("raw_bytes", reports.raw_bytes...);
   visit("encoded_bytes", reports.encoded_bytes...);
   visit("lost_bytes", reports.lost_bytes...);

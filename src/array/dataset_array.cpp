@@ -377,7 +377,8 @@ Status DatasetArray::complete_to_read(std::size_t v) {
   return Status(
       Code::unsupported,
       quoted(v) +
-          ": its last flush is not complete (mode=async), and a single rank cannot complete it; "
+          ": its last flush is not complete (mode=async or in_situ), and a single rank cannot "
+          "complete it; "
           "read with a collective transfer list, or flush the file again first");
 }
 

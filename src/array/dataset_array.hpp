@@ -194,9 +194,9 @@ class DatasetArray final : private ArrayEngine {
   Status meet_to_close(std::span<std::uint64_t> most = {});
   static constexpr std::size_t kNumbersToMeet = 4;
   Status flush();
-  /// Start an async flush, in mode async and if threads can encode it (at least one chunked
-  /// dataset, and only built-in codecs). All values are taken before the return. The next
-  /// collective call completes the flush and returns its errors. Otherwise like flush().
+  /// Start an async flush, in the modes async and in_situ and if threads can encode it (at least
+  /// one chunked dataset, and only built-in codecs). All values are taken before the return. The
+  /// next collective call completes the flush and returns its errors. Otherwise like flush().
   Status flush_concurrently();
   /// Start the last flush of the file, like flush_concurrently(); close() must follow at some time.
   Status flush_concurrently_to_close();
@@ -206,7 +206,8 @@ class DatasetArray final : private ArrayEngine {
   /// End this process without the others: threads drop the flush in flight, and nothing is flushed
   /// any more. Not collective.
   void end_alone() { drop_flight(); }
-  bool flushes_concurrently() const { return options_.file.mode == StepMode::async; }
+  bool flushes_concurrently() const { return options_.file.mode != StepMode::sync; }
+  bool uses_idle_time() const { return options_.file.mode == StepMode::in_situ; }
   /// Flush and close. Directly after meet_to_close() it does not meet again. Collective. Cost
   /// without values: an agreement and two broadcasts, after meet_to_close().
   /// @param along  numbers of the caller, reduced over all ranks.

@@ -436,9 +436,9 @@ constexpr OptionEntry<OptionsWith<member>> bytes_option(std::string_view name, u
 constexpr std::array<File, 22> kFileTable = {{
     {"mode", "sync, async, in_situ",
      "When a step is encoded and written: within end_step (sync, the default), by background "
-     "threads while the program computes (async), or in idle time that the program marks "
-     "(in_situ). Use async if cores are free, in_situ if all cores are taken but wait for a device "
-     "or for messages.",
+     "threads while the program computes (async), or in idle time that the program marks or "
+     "libtailrace_idle.so finds (in_situ). Use async if cores are free, in_situ if all cores are "
+     "taken but wait for a device or for messages.",
      alike, kByModes, assign_word<&FileOptions::mode, kModeWords>,
      word_text<&FileOptions::mode, kModeWords>},
     {"hold", "copy, promise",

@@ -259,6 +259,10 @@ namespace {
 
 constexpr std::uint64_t kHeldBackMost = 16U << 20;  // about 2 ms of copying
 constexpr auto kMemoryNap = std::chrono::microseconds(200);
+/// A wait in MPI is used once it has lasted so long: this time, and this share of the last chunk's.
+constexpr double kLeastWaitS = 100e-6;
+constexpr double kWaitShare = 0.25;
+constexpr double kLongestNapS = 1e-3;  // between two looks at a program that computes
 
 /// Encode a chunk with complete values in each of the ways of its plan, and keep the smallest
 /// result. The chunk's own values precede its pad, since only fields of one dimension are edited.
@@ -329,10 +333,10 @@ Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk
 
 }  // namespace
 
-EncodeLane::EncodeLane(ThreadTeam& threads, Tail& tail, std::span<const FieldPlan> plans,
-                       MemoryBudget& budget, std::int32_t rank, const LaneClock& clock,
-                       Trace* trace, std::function<void(EncodedChunk)> encoded,
-                       std::function<void()> activity)
+EncodeLane::EncodeLane(ThreadTeam& threads, IdleWaits* waits, Tail& tail,
+                       std::span<const FieldPlan> plans, MemoryBudget& budget, std::int32_t rank,
+                       const LaneClock& clock, Trace* trace,
+                       std::function<void(EncodedChunk)> encoded, std::function<void()> activity)
     : tail_(tail),
       plans_(plans),
       budget_(budget),
@@ -342,8 +346,11 @@ EncodeLane::EncodeLane(ThreadTeam& threads, Tail& tail, std::span<const FieldPla
       encoded_(std::move(encoded)),
       activity_(std::move(activity)),
       tallies_(plans.size()),
-      threads_(threads),
-      n_threads_(threads.start_helpers()) {
+      threads_(threads) {
+  const std::uint64_t n_helpers = threads.start_helpers();
+  const std::uint64_t n_wanted = threads.n_threads() - 1 - (waits != nullptr ? 1 : 0);
+  n_threads_ = std::min(n_helpers, n_wanted);
+  if (n_helpers > n_threads_) waits_ = waits;
   at_work_.resize(n_threads_);
 }
 
@@ -372,6 +379,9 @@ void EncodeLane::hold_back() {
 
 void EncodeLane::let_go() {
   const std::scoped_lock lock(mutex_);
+  if (waits_ != nullptr && !in_waits_at_work_ && !waiting_.empty()) {
+    in_waits_at_work_ = threads_.post([this] { encode_in_waits(); });
+  }
   if (!held_back_) return;
   wake_for(waiting_.size());
   held_back_ = false;
@@ -452,7 +462,9 @@ bool EncodeLane::encode_here(const LaneOutlook& outlook) {
 
 void EncodeLane::finish() {
   std::unique_lock lock(mutex_);
-  rested_.wait(lock, [this] { return n_at_work_ == 0; });
+  is_finishing_ = true;
+  finishing_.notify_all();
+  rested_.wait(lock, [this] { return n_at_work_ == 0 && !in_waits_at_work_; });
 }
 
 void EncodeLane::run(std::int32_t lane_number) {
@@ -479,6 +491,50 @@ void EncodeLane::run(std::int32_t lane_number) {
     }
     activity_();
   }
+}
+
+/// Encode waiting chunks while the program waits in MPI, until none is left or finish() is called.
+void EncodeLane::encode_in_waits() {
+  waits_->n_workers.fetch_add(1, std::memory_order_relaxed);
+  std::uint32_t n_changes = 0;  // An even number: no wait is known.
+  double since_s = clock_.now_s();
+  double encode_s = 0;  // The last chunk took so long.
+  std::unique_lock lock(mutex_);
+  while (!waiting_.empty() && !is_finishing_) {
+    const double now_s = clock_.now_s();
+    const std::uint32_t seen = waits_->n_changes.load(std::memory_order_relaxed);
+    if (seen != n_changes) {
+      n_changes = seen;
+      since_s = now_s;
+    }
+    const bool lasts =
+        seen % 2 != 0 && now_s - since_s >= std::max(kLeastWaitS, kWaitShare * encode_s);
+    const Place place = lasts ? affordable(waiting_.begin()) : waiting_.end();
+    if (place == waiting_.end()) {
+      const std::chrono::duration<double> nap(
+          std::clamp((now_s - since_s) / 8, kLeastWaitS, kLongestNapS));
+      finishing_.wait_for(lock, nap, [this] { return is_finishing_; });
+      continue;
+    }
+    StagedChunk chunk = take(place);
+    ++n_in_waits_;
+    lock.unlock();
+    encode(std::move(chunk), static_cast<std::int32_t>(n_threads_) + 1);
+    const double end_s = clock_.now_s();
+    encode_s = end_s - now_s;
+    (void)local_part([&] {
+      in_waits_.add(now_s, end_s);
+      return Status();
+    });
+    lock.lock();
+    --n_running_;
+    lock.unlock();
+    activity_();
+    lock.lock();
+  }
+  waits_->n_workers.fetch_sub(1, std::memory_order_relaxed);
+  in_waits_at_work_ = false;
+  if (n_at_work_ == 0) rested_.notify_all();
 }
 
 /// Encode a chunk and pass it on. An exception becomes the lane's failure: it neither ends the

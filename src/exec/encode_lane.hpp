@@ -15,6 +15,7 @@
 #include "core/trace.hpp"
 #include "exec/chunk_homes.hpp"
 #include "exec/field_plan.hpp"
+#include "exec/idle_waits.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/thread_team.hpp"
@@ -79,6 +80,10 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan);
 // and their memory is released, so that the queue always drains.
 // Invariant 3: while a chunk waits and the lane is not held back, the number of active threads is
 // the smaller of two: all threads, or the chunks pushed since the lane last rested.
+//
+// With IdleWaits one more helper encodes while the program's main thread waits in MPI. It begins a
+// chunk only if the wait has lasted for a while, compared to the time that a chunk takes: a wait
+// that has lasted long will last longer, and a short one must not end late.
 
 /// A chunk with the values of all other ranks; the encode thread gathers this rank's own.
 struct StagedChunk {
@@ -115,9 +120,10 @@ class EncodeLane {
  public:
   /// @param threads   all of its helpers encode. Without helpers (none requested, or the system
   /// refuses), chunks wait for encode_here().
+  /// @param waits     null, or the last helper encodes only while the program waits in MPI.
   /// @param encoded   receives each finished chunk; called from any thread.
   /// @param activity  called after each chunk; from any thread.
-  EncodeLane(ThreadTeam& threads, Tail& tail, std::span<const FieldPlan> plans,
+  EncodeLane(ThreadTeam& threads, IdleWaits* waits, Tail& tail, std::span<const FieldPlan> plans,
              MemoryBudget& budget, std::int32_t rank, const LaneClock& clock, Trace* trace,
              std::function<void(EncodedChunk)> encoded, std::function<void()> activity);
   ~EncodeLane();
@@ -127,13 +133,15 @@ class EncodeLane {
   /// Keep the encode threads asleep: on a machine with few cores they would preempt the submitting
   /// thread. Ends automatically once many bytes wait, since then every thread has enough to do.
   void hold_back();
-  /// End hold_back() and wake the threads.
+  /// End hold_back() and wake the threads. From here on the program's waits in MPI are used, too.
   void let_go();
   /// Encode one waiting chunk on the calling thread, which is lane 0: the chunk that the lane rule
   /// picks for `outlook`. @returns false if no chunk waits, fits, or can get its memory.
   bool encode_here(const LaneOutlook& outlook);
-  /// Number of encode threads.
+  /// Number of encode threads that always encode.
   std::uint64_t n_threads() const { return n_threads_; }
+  /// Most chunks that are encoded at the same time, the caller's of encode_here() included.
+  std::uint64_t n_at_once() const { return n_threads_ + (waits_ != nullptr ? 2 : 1); }
   /// Totals of the chunks that wait for a thread. Thread-safe.
   StagedAmount waiting() const;
   /// True if no chunk waits and none is being encoded. Thread-safe.
@@ -146,6 +154,9 @@ class EncodeLane {
   /// After finish(): sums per plan of what this rank encoded; busy intervals of all threads.
   std::vector<FieldTally>& tallies() { return tallies_; }
   const BusyIntervals& busy() const { return busy_; }
+  /// After finish(): the part of `busy` that began while the program waited in MPI, and its chunks.
+  const BusyIntervals& in_waits() const { return in_waits_; }
+  std::uint64_t n_in_waits() const { return n_in_waits_; }
 
  private:
   using Place = std::deque<StagedChunk>::iterator;
@@ -153,6 +164,7 @@ class EncodeLane {
   void wake_one();
   void wake_for(std::size_t n_chunks);
   void run(std::int32_t lane_number);
+  void encode_in_waits();
   Place affordable(const Place& wished);
   StagedChunk take(const Place& place);
   void encode(StagedChunk chunk, std::int32_t lane_number);
@@ -185,6 +197,12 @@ class EncodeLane {
   BusyIntervals busy_;
   ThreadTeam& threads_;
   std::uint64_t n_threads_ = 0;
+  IdleWaits* waits_ = nullptr;         ///< Null: not loaded, not wanted, or no thread is left.
+  std::condition_variable finishing_;  ///< Ends a nap of encode_in_waits().
+  bool is_finishing_ = false;
+  bool in_waits_at_work_ = false;  ///< The helper for waits is posted.
+  BusyIntervals in_waits_;
+  std::uint64_t n_in_waits_ = 0;
 };
 
 }  // namespace tailrace

@@ -48,7 +48,7 @@ Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const Fie
                  if (out_of_budget_ || encodes_here_ || n_encoding_ == 0) signal_activity();
                }),
       encode_lane_(
-          stock.encoders, tail, plans, budget_, comm.rank(), clock, settings.trace,
+          stock.encoders, stock.waits, tail, plans, budget_, comm.rank(), clock, settings.trace,
           [this](EncodedChunk chunk) { take_encoded(std::move(chunk)); },
           [this] { chunk_encoded(); }) {
   pieces_ = std::make_unique<PieceExchange>(comm, plans, ownership.owed,
@@ -210,6 +210,8 @@ Status Executor::fill(ExecutorReport& report) {
   report.hidden_s = overlap_s(encode, write);
   report.makespan_s = clock_.now_s() - start_s_;
   if (holding_ != Holding::no && !write.empty()) report.makespan_s = write.back().second - start_s_;
+  report.encode_here_s += total_s(encode_lane_.in_waits().merged());
+  report.n_in_waits = encode_lane_.n_in_waits();
   report.short_of_memory_s = short_of_memory_s_;
   report.sync_s = io_lane_.sync_s();
   report.n_writes = io_lane_.n_writes();
@@ -271,7 +273,7 @@ bool Executor::hold_next() {
   const ChunkJob& job = job_at(next_job_);
   const std::uint64_t needed = job_memory_bytes(job);
   const std::uint64_t held = held_bytes(job);
-  const std::uint64_t kept_free = (encode_lane_.n_threads() + 1) * largest_extra_bytes_;
+  const std::uint64_t kept_free = encode_lane_.n_at_once() * largest_extra_bytes_;
   // If the cap is barely large enough: one chunk at a time, as in run().
   const bool alone = encode_lane_.idle() && awaiting_pieces_.empty();
   if (held == 0) {

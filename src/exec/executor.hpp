@@ -41,6 +41,7 @@
 #include "exec/chunk_homes.hpp"
 #include "exec/encode_lane.hpp"
 #include "exec/field_plan.hpp"
+#include "exec/idle_waits.hpp"
 #include "exec/io_lane.hpp"
 #include "exec/lane_clock.hpp"
 #include "exec/placer.hpp"
@@ -60,8 +61,12 @@ inline bool needs_rounds(const Layout& layout) {
 struct LaneStock {
   /// @param n_encode_threads  0: the main thread encodes.
   /// @param manners  of the threads: `waiting` if the main thread computes concurrently.
-  LaneStock(std::uint64_t n_encode_threads, ThreadPriority manners)
-      : encoders(n_encode_threads + 1, manners), writer(2, manners) {}
+  /// @param idle_waits  null, or one more thread encodes while the program waits in MPI.
+  LaneStock(std::uint64_t n_encode_threads, ThreadPriority manners, IdleWaits* idle_waits = nullptr)
+      : waits(idle_waits),
+        encoders(n_encode_threads + (waits != nullptr ? 2 : 1), manners),
+        writer(2, manners) {}
+  IdleWaits* waits;
   ThreadTeam encoders;
   ThreadTeam writer;
   BlockKeep blocks;
@@ -97,7 +102,8 @@ struct ExecutorReport {
   double hidden_s = 0;  ///< Time in which both happened.
   double wait_s = 0;    ///< Time in which at least one encoded chunk waited for an address.
   double makespan_s = 0;
-  double encode_here_s = 0;          ///< Main thread only, in the application's idle time.
+  double encode_here_s = 0;          ///< Encoding in idle time, by the main thread or in waits.
+  std::uint64_t n_in_waits = 0;      ///< Chunks encoded while the program waited in MPI.
   double short_of_memory_s = 0;      ///< hand_over(): time spent waiting for memory.
   std::uint64_t n_moved_writes = 0;  ///< This rank's chunks that other ranks wrote.
   double foreign_write_s = 0;        ///< Part of write_s, for other ranks.

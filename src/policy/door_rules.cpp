@@ -25,11 +25,6 @@ bool learns_book(const FieldOptions& field) {
 }
 
 constexpr auto rules = std::to_array<ValueRule>({
-    {"mode=in_situ",
-     [](const FileOptions* file, const FieldOptions&) {
-       return file != nullptr && file->mode == StepMode::in_situ;
-     },
-     kAllBits & ~bit_of(Door::hdf5), "HDF5 programs do not mark idle time"},
     {"attributes=one",
      [](const FileOptions* file, const FieldOptions&) {
        return file != nullptr && file->notes == Notes::one;

@@ -539,7 +539,8 @@ std::unique_ptr<Executor> Writer::make_executor(Step& step) {
   if (lane_stock_ == nullptr) {
     const bool concurrently = options_.mode != StepMode::sync;
     lane_stock_ = std::make_unique<LaneStock>(
-        n_threads(), concurrently ? ThreadPriority::waiting : ThreadPriority::equal);
+        n_threads(), concurrently ? ThreadPriority::waiting : ThreadPriority::equal,
+        options_.mode == StepMode::in_situ ? find_idle_waits() : nullptr);
   }
   ExecutorSettings settings;
   settings.memory_bytes = options_.memory_bytes - set_aside_bytes_;

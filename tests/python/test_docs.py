@@ -457,6 +457,7 @@ FILES = {
     "docs/install.md": lambda folder: None,
     "docs/hdf5.md": lambda folder: (
         simulation("hdf5", folder), write_plotfile(folder / "plt00100.h5", "equal")),
+    "docs/in-situ.md": lambda folder: simulation("hdf5", folder),
     "docs/netcdf.md": lambda folder: grids(folder / "run.h5", temp=(8, 16, 32)),
     "docs/options.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/pnetcdf.md": lambda folder: simulation("pnetcdf", folder),

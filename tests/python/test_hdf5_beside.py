@@ -87,8 +87,8 @@ def test_a_program_that_exits_while_threads_work(codec, ranks, front, tmp_path):
     options = f"{BESIDE['TAILRACE_OPTIONS']},codec={codec}"
     said = beside(["exits"], tmp_path, ranks, front=front, code=None, TAILRACE_OPTIONS=options)
     assert said.count(" ends\n") == ranks
-    assert "completes the flush (mode=async); what was written since the last complete flush is " \
-           "lost\n" in said
+    assert "completes the flush (mode=async or in_situ); what was written since the last " \
+           "complete flush is lost\n" in said
     for word in ("Segmentation", "received signal", "exited on signal", "terminate called"):
         assert word not in said
     with h5py.File(by_deflate(tmp_path / "exits.h5")) as file:
@@ -132,6 +132,17 @@ def test_mpi_finalize_says_what_could_not_be_written_of_a_closed_file(ranks, fro
     assert list(tmp_path.iterdir()) == []
 
 
-def test_idle_time_is_nobodys_to_mark(tmp_path):
-    said = patterns(["blocks"], tmp_path, 2, code=None, TAILRACE_OPTIONS="mode=in_situ")
-    assert "mode=in_situ" in said and list(tmp_path.iterdir()) == []
+@FRONTS
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_mode_in_situ_without_its_library_is_encoded_by_the_completing_call(ranks, front, tmp_path):
+    """No thread encodes, so each file changes when it does in mode=async, and not before."""
+    options = {**BESIDE, "TAILRACE_OPTIONS": "mode=in_situ"}
+    patterns(NAMES, tmp_path / "plain", ranks, front=front)
+    said = patterns(NAMES, tmp_path / "in_situ", ranks, front=front, **options)
+    for name in NAMES:
+        same(tmp_path / "in_situ" / f"{name}.h5", tmp_path / "plain" / f"{name}.h5")
+    assert "; 0 of " in said and "libtailrace_idle.so is not loaded" in said
+    beside(["flushed", "changed", "closed", "for_rank_0"], tmp_path, ranks, front=front, **options)
+    rows = row_values(0, 240 * 500).reshape(240, 500)
+    with h5py.File(tmp_path / "flushed.h5") as file:
+        np.testing.assert_array_equal(file["two"], rows)

@@ -182,7 +182,6 @@ std::map<std::string, Example> examples(const TestFolder& folder) {
       {"over-time", {"over-time=on"}},
       {"covered", {"covered=drop"}},
       {"roles", {"roles=off"}},
-      {"mode=in_situ", {"mode=in_situ"}},
       {"attributes=one", {"attributes=one"}},
       {"codec=zstd", {"codec=zstd"}},
       {"codec=trz,bound=abs=1,book=auto", {"codec=trz,bound=abs=1,book=auto"}},
