@@ -73,6 +73,11 @@ else()
   set(TAILRACE_PC_LIBS "-L\${libdir} -ltailrace ${TAILRACE_PC_PRIVATE_LIBS}")
   set(TAILRACE_PC_PRIVATE_LIBS "")
 endif()
+# A program must find the library at run time, too. System folders need no rpath.
+set(TAILRACE_PC_RPATH "")
+if(BUILD_SHARED_LIBS AND NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr")
+  set(TAILRACE_PC_RPATH "-Wl,-rpath,\${libdir} ")
+endif()
 # The prefix is found from the file's own place, so that an installed tree can be moved.
 file(RELATIVE_PATH TAILRACE_PC_PREFIX "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
      "${CMAKE_INSTALL_PREFIX}")
