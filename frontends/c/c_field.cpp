@@ -67,6 +67,15 @@ tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_
   });
 }
 
+tailrace_error put_device(tailrace_file* file, tailrace_field field, const std::uint64_t* start,
+                          const std::uint64_t* count, const void* values) {
+  return recorded_on(file, [&] {
+    const bool known = field < file->opened->shapes.size();
+    const Box box = known ? box_of(file->opened->shapes[field], start, count) : Box{};
+    return file->opened->writer->put_device(field, box, values, file->opened->copy_from_device);
+  });
+}
+
 template <class Number>
 tailrace_error set_numbers(tailrace_file* file, const char* object_path, const char* name,
                            std::size_t n_values, const Number* values) {
@@ -116,6 +125,26 @@ tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrace_field field
                                        const uint64_t* start, const uint64_t* count,
                                        const void* values) {
   return tailrace::put(file, field, start, count, values, true);
+}
+
+tailrace_error tailrace_file_set_copy_from_device(tailrace_file* file, tailrace_copy_callback copy,
+                                                  void* user) {
+  return tailrace::guarded_on(file, [&] {
+    tailrace::CopyFromDevice& mine = file->opened->copy_from_device;
+    mine = nullptr;
+    if (copy != nullptr) {
+      mine = [copy, user](void* to, const void* from, std::size_t n_bytes) {
+        return copy(user, to, from, n_bytes);
+      };
+    }
+    return tailrace::Status();
+  });
+}
+
+tailrace_error tailrace_field_put_device(tailrace_file* file, tailrace_field field,
+                                         const uint64_t* start, const uint64_t* count,
+                                         const void* values) {
+  return tailrace::put_device(file, field, start, count, values);
 }
 
 tailrace_error tailrace_file_fail_step(tailrace_file* file, const char* why) {

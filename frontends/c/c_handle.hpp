@@ -72,6 +72,7 @@ struct OpenedFile {
   std::unordered_map<std::string, tailrace_field> field_of_path;
   std::unique_ptr<HeldReport> last_report;
   std::string path;
+  CopyFromDevice copy_from_device;
   LogCallback log;  ///< The writer's callback, also used if the file is abandoned.
   pid_t pid = ::getpid();
 };

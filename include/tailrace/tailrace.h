@@ -391,6 +391,30 @@ TAILRACE_API tailrace_error tailrace_field_put_copy(tailrace_file* file, tailrac
                                                     const uint64_t* start, const uint64_t* count,
                                                     const void* values);
 
+/* Copy n_bytes from device memory to the host, and return 0 once they have arrived. A nonzero
+ * number fails the step on every rank, and its error text names the number. Called on the thread
+ * that calls Tailrace, within end_step, for one contiguous run of at most a chunk at a time. Fields
+ * whose chunks span steps: within put_device. It must neither call Tailrace nor throw. With CUDA:
+ *   cudaMemcpy(to, from, n_bytes, cudaMemcpyDeviceToHost) */
+typedef int (*tailrace_copy_callback)(void* user, void* to, const void* from, size_t n_bytes);
+
+/* Set the function that copies from the device for later calls of put_device, or remove it with
+ * NULL; `user` is passed to it unchanged. Not collective. */
+TAILRACE_API tailrace_error tailrace_file_set_copy_from_device(tailrace_file* file,
+                                                               tailrace_copy_callback copy,
+                                                               void* user);
+
+/* Form of tailrace_field_put for values in memory that the host cannot read, such as a GPU's.
+ * `values` is the device address of the box's first element. The function of set_copy_from_device
+ * copies the values chunk by chunk, under memory=, straight to where they are encoded. They must
+ * stay unchanged until end_step or close returns, in every mode. With the default chunks, which
+ * follow the boxes, a copy has many rows; chunks that cut the rows of the box are copied row by
+ * row.
+ * Not collective. Errors: those of put; no function was set. */
+TAILRACE_API tailrace_error tailrace_field_put_device(tailrace_file* file, tailrace_field field,
+                                                      const uint64_t* start, const uint64_t* count,
+                                                      const void* values);
+
 /* Make the step fail because this rank cannot provide its part. The next end_step fails with `why`
  * on every rank, and nothing of the step is written. Until then the rank continues normally: if it
  * left its step, the other ranks would wait for it. Not collective. */

@@ -327,6 +327,18 @@ class Field {
     put_copy(box, dense);
   }
 
+  /// Form of put() for values on a device, which the function of File::copy_from_device() copies.
+  /// `values` is the device address of the box's first value. Keep the values until end_step()
+  /// returns.
+  void put_device(const Box& box, const T* values) const {
+    if (!check_dimensions(box)) return;
+    (void)tailrace_field_put_device(file_, field_, box.start.data(), box.count.data(), values);
+  }
+  /// Put the complete field.
+  void put_device(const T* values) const {
+    put_device(Box(Shape(shape_.size(), 0), shape_), values);
+  }
+
   template <class Value>
   void set_attribute(const std::string& name, const Value& value) const {
     api::set_attribute(file_, path_, name, value);
@@ -423,6 +435,7 @@ class File {
  public:
   using Progress = std::function<void(std::uint64_t bytes_done, std::uint64_t bytes_total)>;
   using Log = std::function<void(std::string_view line)>;
+  using CopyFromDevice = std::function<int(void* to, const void* from, std::size_t n_bytes)>;
 
   /// Create a file; see tailrace_file_create. Collective over comm.
   static File create(const std::string& path, const Comm& comm, const Options& options = {}) {
@@ -557,6 +570,17 @@ class File {
                                callbacks_.get()));
   }
 
+  /// Set the function that copies n_bytes from a device for Field::put_device(). It returns 0 once
+  /// they have arrived; another number, or an exception (-1), fails the step on all ranks. It is
+  /// called on the thread that calls end_step(), with at most a chunk at a time.
+  ///   file.copy_from_device([](void* to, const void* from, std::size_t n_bytes) {
+  ///     return int(cudaMemcpy(to, from, n_bytes, cudaMemcpyDeviceToHost)); });
+  void copy_from_device(CopyFromDevice copy) {
+    callbacks().copy = std::move(copy);
+    check(tailrace_file_set_copy_from_device(
+        handle_.get(), callbacks_->copy ? &Callbacks::call_copy : nullptr, callbacks_.get()));
+  }
+
   /// Return the C handle, for mixing both APIs; this object owns it.
   tailrace_file* handle() const { return handle_.get(); }
 
@@ -601,6 +625,7 @@ class File {
   struct Callbacks {
     Progress progress;
     Log log;
+    CopyFromDevice copy;
     std::exception_ptr thrown;
 
     static void call_progress(void* user, std::uint64_t bytes_done, std::uint64_t bytes_total) {
@@ -610,6 +635,13 @@ class File {
     static void call_log(void* user, const char* line) {
       auto& self = *static_cast<Callbacks*>(user);
       self.guard([&] { self.log(line); });
+    }
+    static int call_copy(void* user, void* to, const void* from, std::size_t n_bytes) noexcept {
+      try {
+        return static_cast<Callbacks*>(user)->copy(to, from, n_bytes);
+      } catch (...) {
+        return -1;
+      }
     }
     /// Store the first exception until end_step or close: no exception may cross the C API.
     template <class Call>

@@ -276,7 +276,7 @@ Status PieceExchange::answer(int peer, ChunkKey key) {
     writer.add(Kind::pieces);
     writer.add(key);
     const std::size_t n_before = writer.bytes().size();
-    add_pieces(key, writer);
+    TAILRACE_TRY(add_pieces(key, writer));
     const std::size_t n_bytes = writer.bytes().size() - n_before;
     comm_.post({peer, writer.take()});
     piece_bytes_ += n_bytes;
@@ -286,16 +286,21 @@ Status PieceExchange::answer(int peer, ChunkKey key) {
   return answered;
 }
 
-void PieceExchange::add_pieces(ChunkKey key, ByteWriter& writer) const {
+Status PieceExchange::add_pieces(ChunkKey key, ByteWriter& writer) const {
   const auto owed = owed_.find(key);
   TAILRACE_CHECK(owed != owed_.end());
   const FieldPlan& plan = plans_[key.field];
   if (plan.patches != nullptr) plan.patches->add_pieces(key.chunk_index, writer);
   for (const LocalPart& part : owed->second) {
     const PutRecord& put = plan.puts[part.put_index];
-    const std::size_t n_bytes = part.box.n_elements() * plan.element_bytes();
-    copy_box(part.box, put.box, put.values, part.box, writer.extend(n_bytes), plan.element_bytes());
+    std::byte* const to = writer.extend(part.box.n_elements() * plan.element_bytes());
+    if (put.source != nullptr) {
+      TAILRACE_TRY(put.source->read_part(part.box, part.box, to));
+    } else {
+      copy_box(part.box, put.box, put.values, part.box, to, plan.element_bytes());
+    }
   }
+  return Status();
 }
 
 void PieceExchange::lay_pieces(int peer, ChunkKey key, std::span<const std::byte> values) {

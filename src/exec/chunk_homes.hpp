@@ -224,7 +224,7 @@ class PieceExchange {
   };
   void send_notice(int peer, Kind kind, ChunkKey key);
   Status answer(int peer, ChunkKey key);
-  void add_pieces(ChunkKey key, ByteWriter& writer) const;
+  Status add_pieces(ChunkKey key, ByteWriter& writer) const;
   void lay_pieces(int peer, ChunkKey key, std::span<const std::byte> values);
   void count_pieces(ChunkKey key);
 

@@ -24,6 +24,16 @@ constexpr auto kPollInterval = std::chrono::microseconds(100);    // while messa
 // Only the progress bar needs a shorter interval.
 constexpr auto kIdleInterval = std::chrono::milliseconds(50);
 
+/// Return the source of a chunk's first pulled part; null if all values are in memory. A field's
+/// sources are of one kind.
+BoxSource* source_of(const FieldPlan& plan, const ChunkJob& job) {
+  for (const LocalPart& part : job.local) {
+    BoxSource* const source = plan.puts[part.put_index].source;
+    if (source != nullptr) return source;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Executor::Executor(Comm& comm, Tail& tail, Storage& storage, std::span<const FieldPlan> plans,
@@ -247,10 +257,10 @@ Status Executor::check_memory() const {
 std::uint64_t Executor::job_memory_bytes(const ChunkJob& job) const {
   const FieldPlan& plan = plans_[job.field];
   const Box held = plan.grid.clipped_box(job.chunk_index);
-  const bool pulled =
-      !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
+  const BoxSource* const source = source_of(plan, job);
   // An edge chunk is first pulled into a separate buffer, since the source knows no padding.
-  const bool twice = pulled && held != plan.values_box(job.chunk_index);
+  const bool twice =
+      source != nullptr && !source->reads_parts() && held != plan.values_box(job.chunk_index);
   return encode_memory_bytes(plan) + (twice ? held.n_elements() * plan.element_bytes() : 0);
 }
 
@@ -261,7 +271,8 @@ std::uint64_t Executor::values_bytes(const ChunkJob& job) const {
 
 /// Memory that a handed-over chunk takes before it is encoded.
 std::uint64_t Executor::held_bytes(const ChunkJob& job) const {
-  if (holding_ == Holding::puts && job.remote.empty()) return 0;
+  const bool in_memory = job.remote.empty() && source_of(plans_[job.field], job) == nullptr;
+  if (holding_ == Holding::puts && in_memory) return 0;
   // Pieces of other ranks are stored in addition to the values until the chunk is assembled.
   return plans_[job.field].patches != nullptr ? job_memory_bytes(job) : values_bytes(job);
 }
@@ -362,8 +373,8 @@ void Executor::stage(const ChunkJob& job, std::uint64_t budget_bytes) {
 /// release its memory and notify the holders of its pieces.
 Status Executor::try_stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   const FieldPlan& plan = plans_[job.field];
-  const bool pulled =
-      !job.local.empty() && plan.puts[job.local.front().put_index].source != nullptr;
+  BoxSource* const source = source_of(plan, job);
+  const bool pulled = source != nullptr;
   StagedChunk staged;
   staged.job = &job;
   staged.values_bytes = values_bytes(job);
@@ -376,7 +387,7 @@ Status Executor::try_stage(const ChunkJob& job, std::uint64_t budget_bytes) {
     return Status();
   }
   Status prepared;
-  if (pulled) {
+  if (pulled && !source->reads_parts()) {
     Result<std::optional<EncodedBytes>> stored = pull_stored(job);
     prepared = stored.status();
     if (stored.ok() && stored->has_value()) {
@@ -391,7 +402,7 @@ Status Executor::try_stage(const ChunkJob& job, std::uint64_t budget_bytes) {
   if (prepared.ok() && pulled) prepared = pull(job, *values);
   if (!prepared.ok()) return prepared;
   staged.values = std::move(*values);
-  if (holding_ == Holding::values && !pulled) {
+  if (holding_ == Holding::values || (pulled && source->reads_parts())) {
     gather_local_parts(plan, job, staged.values);
     staged.gathered = true;
   }
@@ -411,25 +422,29 @@ Result<std::optional<EncodedBytes>> Executor::pull_stored(const ChunkJob& job) {
   const FieldPlan& plan = plans_[job.field];
   const Box held = plan.grid.clipped_box(job.chunk_index);
   const double start_s = clock_.now_s();
-  Result<std::optional<EncodedBytes>> stored =
-      plan.puts[job.local.front().put_index].source->stored(held);
+  Result<std::optional<EncodedBytes>> stored = source_of(plan, job)->stored(held);
   if (stored.ok() && stored->has_value()) reading_.add(start_s, clock_.now_s());
   return stored;
 }
 
-/// Read a pulled chunk's values from its source.
+/// Read a pulled chunk's values from its source, or its parts from theirs.
 Status Executor::pull(const ChunkJob& job, Buffer& values) {
   const FieldPlan& plan = plans_[job.field];
   const Box held = plan.grid.clipped_box(job.chunk_index);
   const Box full = plan.values_box(job.chunk_index);
-  BoxSource& source = *plan.puts[job.local.front().put_index].source;
+  BoxSource& source = *source_of(plan, job);
   const double start_s = clock_.now_s();
   const auto read_held = [&](std::span<std::byte> to) {
     if (!source.reads_more(held)) return source.read(held, to);
     return serve_while(tail_, [&] { return source.read(held, to); });
   };
   Status read;
-  if (held == full) {
+  if (source.reads_parts()) {
+    for (const LocalPart& part : job.local) {
+      BoxSource* const its = plan.puts[part.put_index].source;
+      if (its != nullptr && read.ok()) read = its->read_part(part.box, full, values.data());
+    }
+  } else if (held == full) {
     read = read_held(values.bytes());
   } else {
     Buffer part(held.n_elements() * plan.element_bytes());

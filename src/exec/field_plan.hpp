@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,13 @@ class BoxSource {
   /// True if reading a box may take much longer than its size suggests, since the source reads
   /// more.
   virtual bool reads_more(const Box& /*box*/) { return false; }
+  /// True if boxes need not be whole chunks. Then reads are on the main thread, within a collective
+  /// call, and read_part() copies without a buffer of its own.
+  virtual bool reads_parts() const { return false; }
+  /// Fill the box `part` of values that are dense over `whole`. Only if reads_parts().
+  virtual Status read_part(const Box& part, const Box& /*whole*/, std::byte* /*values*/) {
+    return Status(Code::internal, "a source of whole chunks has no part " + box_text(part));
+  }
   /// Same as read(), for sampling a few boxes before all are read.
   virtual Status look(const Box& box, std::span<std::byte> values) { return read(box, values); }
   /// Return a chunk that the source has already encoded, in a form that the field's codec decodes.
@@ -49,6 +57,7 @@ struct PutRecord {
   const std::byte* values = nullptr;  ///< Row-major over `box`; nullptr if pulled from `source`.
   BoxSource* source = nullptr;
   Buffer copy;  ///< Owns the values if the caller requested a copy.
+  std::shared_ptr<BoxSource> own_source = nullptr;  ///< Owns `source` if the caller does not.
 };
 
 /// A part of a chunk that lies in one of this rank's puts.

@@ -80,6 +80,37 @@ Status GatheredSteps::put(std::size_t field_index, const Box& box, const void* v
   return kept.ok() ? kept : record_.note(kept);
 }
 
+Status GatheredSteps::put_device(std::size_t field_index, const Box& box, const void* values,
+                                 const CopyFromDevice& copy) {
+  constexpr std::uint64_t kPieceBytes = 8U << 20;
+  const FieldDefinition& step = fields_.at(field_index).step;
+  if (Status fits = check_box(step, box); !fits.ok()) return record_.note(fits);
+  if (box.empty() || values == nullptr || !copy) {
+    return put(field_index, box, box.empty() || copy ? values : nullptr);
+  }
+  const std::size_t element = dtype_bytes(step.dtype);
+  DeviceValues source(step.name(), box, values, element, copy);
+  // Pieces are rows along the slowest dimension.
+  const std::uint64_t n_rows = box.rank() == 0 ? 1 : box.count.front();
+  const std::uint64_t row_bytes = box.n_elements() / n_rows * element;
+  const std::uint64_t n_rows_each = std::clamp<std::uint64_t>(kPieceBytes / row_bytes, 1, n_rows);
+  Buffer rows(n_rows_each * row_bytes);
+  Status done;
+  if (!rows.allocated()) {
+    done = Status(Code::out_of_memory, step.name() + ": no memory to copy box " + box_text(box));
+  }
+  for (std::uint64_t row = 0; row < n_rows && done.ok(); row += n_rows_each) {
+    Box piece = box;
+    if (piece.rank() > 0) {
+      piece.start.front() += row;
+      piece.count.front() = std::min(n_rows_each, n_rows - row);
+    }
+    done = source.read_part(piece, piece, rows.data());
+    if (done.ok()) TAILRACE_TRY(put(field_index, piece, rows.data()));
+  }
+  return done.ok() ? done : record_.note(done);
+}
+
 Status GatheredSteps::refuse_source(std::size_t field_index) {
   return record_.note(
       Status(Code::unsupported, fields_.at(field_index).step.name() +

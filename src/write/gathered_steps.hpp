@@ -51,6 +51,9 @@ class GatheredSteps {
   bool empty() const { return fields_.empty(); }
   /// Copy a box of the open step. Not collective. @error noted in the record
   Status put(std::size_t field_index, const Box& box, const void* values);
+  /// Form of put() for values on a device. Holds at most 8 MiB, or one row, beyond the copy.
+  Status put_device(std::size_t field_index, const Box& box, const void* values,
+                    const CopyFromDevice& copy);
   /// The error of a source for such a field, noted in the record.
   Status refuse_source(std::size_t field_index);
   /// True if this rank has put anything, or defined a field, since the last step.

@@ -90,6 +90,12 @@ class Writer final {
   /// live until end_step returns. Pulled boxes must be whole chunks, so options.chunk_shape must be
   /// given.
   Status put_source(std::size_t field_index, const Box& box, BoxSource& source);
+  /// Form of put() for values that only `copy` can read. They must stay unchanged until end_step
+  /// returns, in every mode. `copy` is called within put_device (fields whose chunks span steps)
+  /// and end_step, on the calling thread. @error invalid_argument  values or copy missing.
+  /// @error io_error  `copy` failed. Both are also returned by end_step, on every rank.
+  Status put_device(std::size_t field_index, const Box& box, const void* values,
+                    const CopyFromDevice& copy);
 
   /// Record a failure of the caller: the next end_step returns it on every rank. Not collective.
   void note_failure(const Status& failure) { (void)record_.note(failure); }

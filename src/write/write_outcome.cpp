@@ -142,6 +142,12 @@ Status Writer::put_source(std::size_t field_index, const Box& box, BoxSource& so
   return record_.put_source(field_index, box, source);
 }
 
+Status Writer::put_device(std::size_t field_index, const Box& box, const void* values,
+                          const CopyFromDevice& copy) {
+  if (gathered_.holds(field_index)) return gathered_.put_device(field_index, box, values, copy);
+  return record_.put_device(field_index, box, values, copy);
+}
+
 Result<StepReport> Writer::end_step() {
   set_aside();
   Result<StepReport> ended = conclude([this] { return end_recorded_step(); }, true);

@@ -289,7 +289,8 @@ std::vector<OwnedField> owned_fields(std::span<FieldState* const> active) {
 Status check_pulled_chunks(std::span<const OwnedField> fields, const Ownership& ownership) {
   const auto check = [&](std::size_t f, const std::vector<LocalPart>& parts) {
     const bool pulled = std::any_of(parts.begin(), parts.end(), [&](const LocalPart& part) {
-      return fields[f].puts[part.put_index].source != nullptr;
+      const BoxSource* const source = fields[f].puts[part.put_index].source;
+      return source != nullptr && !source->reads_parts();
     });
     if (!pulled) return Status();
     return Status(Code::invalid_argument,
@@ -366,7 +367,7 @@ class JobSampler {
 
  private:
   Status sample(std::size_t job_index);
-  const PutRecord* pulled_put(const ChunkJob& job) const;
+  const LocalPart* pulled_part(const ChunkJob& job) const;
   bool is_forecast(const ChunkJob& job) const;
 
   std::span<FieldState* const> active_;
@@ -387,10 +388,12 @@ Status JobSampler::make_estimators(const std::string& plugin_path) {
   return Status();
 }
 
-const PutRecord* JobSampler::pulled_put(const ChunkJob& job) const {
-  if (job.local.empty()) return nullptr;
-  const PutRecord& put = active_[job.field]->puts[job.local.front().put_index];
-  return put.source != nullptr ? &put : nullptr;
+const LocalPart* JobSampler::pulled_part(const ChunkJob& job) const {
+  const std::vector<PutRecord>& puts = active_[job.field]->puts;
+  for (const LocalPart& part : job.local) {
+    if (puts[part.put_index].source != nullptr) return &part;
+  }
+  return nullptr;
 }
 
 bool JobSampler::is_forecast(const ChunkJob& job) const {
@@ -413,13 +416,13 @@ Status JobSampler::sample(std::size_t job_index) {
   const std::string where = field.definition.name() + ": chunk " + std::to_string(job.chunk_index);
   std::optional<StridedValues> values;
   Buffer read;
-  if (const PutRecord* const put = pulled_put(job)) {
-    read = Buffer(n_bytes);
+  if (const LocalPart* const part = pulled_part(job)) {
+    read = Buffer(part->box.n_elements() * dtype_bytes(dtype));
     if (!read.allocated()) {
       return Status(Code::out_of_memory, where + ": not enough memory to sample it");
     }
-    TAILRACE_TRY(put->source->look(held, read.bytes()));
-    values = strided_part(held, read.data(), dtype, held);
+    TAILRACE_TRY(field.puts[part->put_index].source->look(part->box, read.bytes()));
+    values = strided_part(part->box, read.data(), dtype, part->box);
   } else {
     values = values_in_memory(field.grid(), job.chunk_index, dtype, field.puts, job.local);
   }
@@ -435,7 +438,7 @@ Status JobSampler::run(std::uint64_t n_threads) {
   for (std::size_t j = 0; j < ownership_.jobs.size(); ++j) {
     const ChunkJob& job = ownership_.jobs[j];
     if (is_forecast(job)) continue;
-    if (pulled_put(job) != nullptr) {
+    if (pulled_part(job) != nullptr) {
       to_read[job.field].push_back(j);
     } else {
       in_memory.push_back(j);

@@ -125,6 +125,25 @@ Status StepRecord::put_source(std::size_t number, const Box& box, BoxSource& sou
   return Status();
 }
 
+Status StepRecord::put_device(std::size_t number, const Box& box, const void* values,
+                              const CopyFromDevice& copy) {
+  Result<PutRecord> record = check_put(number, box);
+  if (!record.ok()) return record.status();
+  if (box.empty()) return Status();
+  FieldState& its = field(number);
+  const std::string name = its.definition.name();
+  if (values == nullptr || !copy) {
+    return note(Status(Code::invalid_argument,
+                       name + ": box " + box_text(box) + " was put from a device without " +
+                           (copy ? "values" : "a function that copies from it")));
+  }
+  record->own_source =
+      std::make_shared<DeviceValues>(name, box, values, dtype_bytes(its.definition.dtype), copy);
+  record->source = record->own_source.get();
+  its.puts.push_back(std::move(*record));
+  return Status();
+}
+
 bool StepRecord::anything(bool continues) const {
   const auto has_work = [&](const FieldState& field) {
     const bool again = continues && field.definition.options.over_time;
@@ -201,7 +220,7 @@ std::optional<PutPattern> repeatable_puts(const StepRecord& record) {
     pattern.field_indices.push_back(f);
     std::vector<Box>& boxes = pattern.boxes.emplace_back();
     for (const PutRecord& put : field.puts) {
-      if (put.source != nullptr) return std::nullopt;
+      if (put.source != nullptr && !put.source->reads_parts()) return std::nullopt;
       boxes.push_back(put.box);
     }
   }
@@ -245,7 +264,7 @@ Status check_can_be_handed_over(std::span<FieldState* const> active) {
                                            "and mode=in_situ do not allow; use claimed or arena");
     }
     for (const PutRecord& put : field->puts) {
-      if (put.source == nullptr) continue;
+      if (put.source == nullptr || put.source->reads_parts()) continue;
       return Status(Code::unsupported,
                     name + "values from a source are read within end_step; use mode=sync");
     }

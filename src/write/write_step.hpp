@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/comm.hpp"
+#include "exec/device_values.hpp"
 #include "exec/executor.hpp"
 #include "exec/lane_clock.hpp"
 #include "field/field.hpp"
@@ -33,6 +34,8 @@ class StepRecord {
                        AttributeValue value);
   Status put(std::size_t number, const Box& box, const void* values, bool copy);
   Status put_source(std::size_t number, const Box& box, BoxSource& source);
+  Status put_device(std::size_t number, const Box& box, const void* values,
+                    const CopyFromDevice& copy);
   /// Store the first failure of this rank's calls, which end_step agrees on. @returns `failure`.
   Status note(const Status& failure);
 

@@ -188,7 +188,11 @@ DECLARATIONS = {
         std::uint64_t rank, n_ranks, n_rows, n_columns, x0, y0, nx, ny, pitch;
         const float* density;
         std::vector<float> values;
-        extern tailrace::Field<float> field;""",
+        extern tailrace::Field<float> field;
+        extern tailrace::File file;
+        const float* device_pointer;
+        enum Kind { cudaMemcpyDeviceToHost };
+        int cudaMemcpy(void* to, const void* from, std::size_t n_bytes, Kind);""",
 }
 
 
