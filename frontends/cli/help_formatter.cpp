@@ -236,10 +236,11 @@ std::string HelpFormatter::make_footer(const CLI::App* app) const {
 }
 
 std::string HelpFormatter::make_usage(const CLI::App* app, std::string name) const {
-  if (app->get_parent() == nullptr) {
+  if (!app->get_subcommands({}).empty()) {
     return fmt::format("Usage: {0} COMMAND ...     (see {0} COMMAND --help)\n", app->get_name());
   }
-  std::string usage = fmt::format("Usage: {}", name);
+  std::string usage =
+      fmt::format("Usage: {}", app->get_parent() == nullptr ? app->get_name() : name);
   for (const CLI::Option* option :
        app->get_options([](const CLI::Option* o) { return o->get_positional(); })) {
     usage += " " + make_option_usage(option);

@@ -160,9 +160,9 @@ Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& 
   }
   const DoorTraits& traits = traits_of(door);
   if (traits.rewrites_parts) {
-    options.chunk_bytes =
-        std::min(options.chunk_bytes,
-                 std::max(request.memory_bytes / kChosenChunksPerMemory, kSmallestOwnChunkBytes));
+    options.chunk_bytes = std::min(
+        options.chunk_bytes,
+        std::max(request.memory_bytes / kRewrittenChunksPerMemory, kSmallestOwnChunkBytes));
   }
   if (!traits.knows_values) {
     TAILRACE_TRY(decide_codec_unseen(facts, door, decision));

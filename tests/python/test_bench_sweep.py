@@ -13,6 +13,7 @@ import sys
 import h5py
 import numpy as np
 import pytest
+from cli_tools import bench_script
 from test_bench import ENVIRONMENT, ROOT, program, rows_of, run
 
 pytestmark = pytest.mark.full

@@ -70,7 +70,7 @@ USAGE = [
     (["IN", "-o", "OUT", "-a"], "--append needs an existing output"),
     (["IN", "-o", "OUT", "-a", "--force"], "--append"),
     (["IN", "-o", "OUT", "-a", "--resume"], "cannot be combined with --resume"),
-    (["IN", "-o", "OUT", "--chunk", "12x3"], "inner extents"),
+    (["IN", "-o", "OUT", "--chunk", "12x3"], "only the first extent can be given"),
     (["IN", "-o", "OUT", "--chunk", "0x"], "--chunk 0x"),
     (["IN", "-o", "OUT", "--chunk", "much"], "--chunk much"),
     (["IN", "-o", "OUT", "--codec", "no_such_codec"], "no_such_codec"),
