@@ -29,7 +29,7 @@ FlowShopPlan schedule_list_backfilled(const FlowShop& shop, std::span<const std:
 
 /// OneListGreedy (3.3.3): inserts each job at the best position of one list, the first of equal
 /// ones.
-/// Cost: O(n^2 (n + obstacles)). (The paper says O(K^2); docs/errata.md.)
+/// Cost: O(n^2 (n + obstacles)). (The paper says O(K^2); lab/errata.md.)
 FlowShopPlan schedule_one_list_greedy(const FlowShop& shop);
 
 /// TwoListsGreedy (3.3.3): like OneListGreedy for all pairs of positions in two lists.

@@ -28,7 +28,7 @@ from test_repack_plotfile import write_plotfile
 FOLDERS = ["docs", "src", "lab", "examples", "tests", "packaging", "python", "trz"]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
          ROOT / "lab" / "simulate" / "README.md",
-         ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
+         ROOT / "lab" / "errata.md", ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
 
 #: Reasons for blocks that are not run, by page and first words.
 NOT_RUN = {
@@ -449,7 +449,7 @@ FILES = {
         grids(folder / "in.h5", u=(32, 32, 32)), grids(folder / "step_090.h5", density=(64,) * 3),
         grids(folder / "step_091.h5", density=(64,) * 3)),
     "docs/concat.md": inputs_of_concat,
-    "docs/errata.md": lambda folder: None,
+    "lab/errata.md": lambda folder: None,
     "docs/facility.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/format.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
     "docs/reliability.md": lambda folder: grids(folder / "run.h5", u=(32, 32, 32)),
