@@ -1,8 +1,8 @@
 // A run that may be killed at any moment and is continued on any number of ranks.
 //
-// Each step stores the complete state as one entry of /u. A restart reads the last committed entry,
-// each rank its own rows, whatever the number of ranks that wrote it. mode=async and mode=in_situ
-// lose at most two steps more than mode=sync, and compute them again.
+// Each step stores the complete state as one entry of /u, and its time in /time. A restart reads
+// the last committed entry, each rank its own rows, whatever the number of ranks that wrote it.
+// mode=async and mode=in_situ lose at most two steps more than mode=sync, and compute them again.
 //
 //   mpiexec -n 4 ./restart run.h5 [sync|async|in_situ] [STEPS]
 #include <cstdint>
@@ -51,10 +51,11 @@ int run(const std::string& path, const std::string& mode, std::uint64_t n_steps)
   const std::string options = "mode=" + mode;
   auto file = exists ? tailrace::File::open(path, comm, options)
                      : tailrace::File::create(path, comm, options);
-  auto field = file.define<double>("/u", {kRows, kColumns}, "over-time=on");
+  auto field = file.define<double>("/u", {{"y", kRows}, {"x", kColumns}}, "over-time=on");
   for (; step < n_steps; ++step) {
     for (double& value : u) value = 2.75 * value * (1 - value);  // The simulation.
     field.put(mine, u);
+    file.set_time(0.25 * double(step), "days since 2000-01-01");
     file.end_step();
   }
   file.close();

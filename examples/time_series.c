@@ -2,11 +2,11 @@
  * x).
  *
  * A field with over-time=on is defined once and put again in every step; in the file it has an
- * unlimited first dimension. Half way through, the program closes the file and opens it again,
- * like a run that continues from a restart. Rank 0 alone puts the single value per step, the
- * time itself.
+ * unlimited first dimension, the time. Dimensions have names and coordinates, so that xarray and
+ * ncdump show height(time, x) with metres and seconds. Half way through, the program closes the
+ * file and opens it again, like a run that continues from a restart.
  *
- *   mpiexec -n 4 ./time_series canal.h5       then: python -c 'import h5py; ...["height"][:, 17]'
+ *   mpiexec -n 4 ./time_series canal.h5       then: ncdump -c canal.h5
  */
 #include <math.h>
 #include <stdio.h>
@@ -100,11 +100,14 @@ int main(int argc, char** argv) {
     const double x = (first + i - 300) / 40.0;
     cells[i].height = 10 + exp(-x * x);
   }
+  double positions[N_CELLS]; /* positions of all cells, on every rank */
+  for (int i = 0; i < N_CELLS; ++i) positions[i] = i * dx;
   const double volume_at_start = volume(cells, n);
 
   const uint64_t shape = N_CELLS, start = (uint64_t)first, count = (uint64_t)n;
   tailrace_file* file = NULL;
-  tailrace_field time_s, height, discharge;
+  const char* const names[] = {"x"};
+  tailrace_field height, discharge;
   for (int output = 0; output < N_OUTPUTS; ++output) {
     if (output == 0 || output == N_OUTPUTS / 2) {
       const char* options = "over-time=on,replace=on";
@@ -114,15 +117,15 @@ int main(int argc, char** argv) {
         check(tailrace_file_close(file));
         check(tailrace_file_open(path, ALL_RANKS, options, &file));
       }
-      check(tailrace_field_define(file, "/time", TAILRACE_F64, 0, NULL, NULL, &time_s));
-      check(tailrace_field_define(file, "/height", TAILRACE_F64, 1, &shape,
-                                  "codec=portable,bound=abs=1e-4", &height));
-      check(tailrace_field_define(file, "/discharge", TAILRACE_F64, 1, &shape,
-                                  "codec=portable,bound=rel=1e-4", &discharge));
-      check(tailrace_attribute_set_text(file, "/time", "units", "s"));
+      check(tailrace_field_define_named(file, "/height", TAILRACE_F64, 1, &shape, names, NULL,
+                                        "codec=portable,bound=abs=1e-4", &height));
+      check(tailrace_field_define_named(file, "/discharge", TAILRACE_F64, 1, &shape, names, NULL,
+                                        "codec=portable,bound=rel=1e-4", &discharge));
+      check(tailrace_attribute_set_text(file, "/height", "units", "m"));
+      check(tailrace_attribute_set_text(file, "/discharge", "units", "m2 s-1"));
+      check(tailrace_coordinate_set(file, "/x", TAILRACE_F64, N_CELLS, positions, "m"));
     }
-    const double now = output * STEPS_PER_OUTPUT * dt;
-    if (rank == 0) check(tailrace_field_put(file, time_s, NULL, NULL, &now));
+    check(tailrace_time_set(file, "/time", output * STEPS_PER_OUTPUT * dt, "s"));
     for (int i = 1; i <= n; ++i) values[i - 1] = cells[i].height;
     check(tailrace_field_put_copy(file, height, &start, &count, values)); /* values may be
                                                                              overwritten now */

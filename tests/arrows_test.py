@@ -45,7 +45,7 @@ ARROWS = {
     "netcdf": {"core", "hdf5", "describe"},
     "field": {"core", *PURE, "exec", "hdf5", "chunk", "describe", "measure"},
     "output": {"core", *PURE, "exec", "hdf5", "field"},
-    "write": {"core", *PURE, "exec", "hdf5", "field", "output"},
+    "write": {"core", *PURE, "exec", "hdf5", "netcdf", "field", "output"},
     "read": {"core", *PURE, "exec", "measure", "hdf5", "chunk", "describe", "netcdf"},
     "array": {"core", *PURE, "exec", "hdf5", "chunk", "describe", "netcdf", "field", "output",
               "read"},

@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "c_handle.hpp"
 #include "core/option_table.hpp"
+#include "policy/storage_decision.hpp"
 
 namespace tailrace {
 namespace {
@@ -14,8 +17,40 @@ Status bad_field(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "field \"" + path + "\": " + why);
 }
 
+/// Names of a field's dimensions, as tailrace_field_define_named takes them.
+struct DimensionNames {
+  const char* const* names = nullptr;
+  const char* time_name = nullptr;  ///< NULL: "time".
+  bool given = false;
+};
+
+/// Names of the dataset's dimensions, time included.
+Result<std::vector<std::string>> all_names(const DimensionNames& given, const std::string& path,
+                                           std::size_t n_dims, bool over_time) {
+  std::vector<std::string> names;
+  if (!given.given) return names;
+  if (n_dims > 0 && given.names == nullptr) return bad_field(path, "`names` must not be NULL");
+  if (!over_time && given.time_name != nullptr) {
+    return bad_field(path, "a name for the time dimension needs over-time=on");
+  }
+  if (over_time) names.emplace_back(given.time_name == nullptr ? "time" : given.time_name);
+  for (std::size_t d = 0; d < n_dims; ++d) {
+    if (given.names[d] == nullptr) {
+      return bad_field(path, "name " + std::to_string(d) + " of its dimensions is NULL");
+    }
+    names.emplace_back(given.names[d]);
+  }
+  return names;
+}
+
+/// True if the field holds the coordinate of its first dimension.
+bool is_coordinate(const std::string& path, const std::vector<std::string>& names) {
+  return !names.empty() && path.substr(path.rfind('/') + 1) == names.front();
+}
+
 Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::size_t n_dims,
-              const std::uint64_t* shape, const char* options_text, tailrace_field* field) {
+              const std::uint64_t* shape, const DimensionNames& dimensions,
+              const char* options_text, tailrace_field* field) {
   if (path == nullptr) return bad_field("", "argument `path` must not be NULL");
   if (field == nullptr) return bad_field(path, "output argument `field` must not be NULL");
   if (n_dims > 0 && shape == nullptr) return bad_field(path, "argument `shape` must not be NULL");
@@ -27,12 +62,21 @@ Status define(OpenedFile& file, const char* path, tailrace_dtype dtype, std::siz
   if (!known_dtype)
     return bad_field(path, "dtype " + std::to_string(dtype) + " is not a tailrace_dtype");
 
-  FieldDefinition definition{path, *known_dtype, Shape(shape, shape + n_dims), file.field_defaults};
-  // A chunk shape from the file's options applies only to fields with its number of dimensions.
-  std::optional<Shape>& chunk_shape = definition.options.chunk_shape;
-  if (chunk_shape && chunk_shape->size() != n_dims) chunk_shape.reset();
-  TAILRACE_TRY(apply_field_options(options_text == nullptr ? "" : options_text, definition.options)
-                   .within("field \"" + definition.path + "\""));
+  FieldDefinition definition{path, *known_dtype, Shape(shape, shape + n_dims), {}};
+  const auto set_options = [&](FieldOptions defaults) {
+    // A chunk shape from the file's options applies only to fields with its number of dimensions.
+    std::optional<Shape>& chunk_shape = defaults.chunk_shape;
+    if (chunk_shape && chunk_shape->size() != n_dims) chunk_shape.reset();
+    definition.options = std::move(defaults);
+    return apply_field_options(options_text == nullptr ? "" : options_text, definition.options)
+        .within(definition.name());
+  };
+  TAILRACE_TRY(set_options(file.field_defaults));
+  TAILRACE_TAKE(definition.dimensions,
+                all_names(dimensions, path, n_dims, definition.options.over_time));
+  if (is_coordinate(path, definition.dimensions)) {
+    TAILRACE_TRY(set_options(defaults_of_coordinate(file.field_defaults)));
+  }
   TAILRACE_TAKE(const std::size_t index, file.writer->define_field(definition));
   if (file.shapes.size() <= index) {
     file.shapes.resize(index + 1);
@@ -106,7 +150,70 @@ tailrace_error tailrace_field_define(tailrace_file* file, const char* path, tail
                                      tailrace_field* field) {
   if (field != nullptr) *field = TAILRACE_NO_FIELD;
   return tailrace::recorded_on(file, [&] {
-    return tailrace::define(*file->opened, path, dtype, n_dims, shape, options, field);
+    return tailrace::define(*file->opened, path, dtype, n_dims, shape, {}, options, field);
+  });
+}
+
+tailrace_error tailrace_field_define_named(tailrace_file* file, const char* path,
+                                           tailrace_dtype dtype, size_t n_dims,
+                                           const uint64_t* shape, const char* const* names,
+                                           const char* time_name, const char* options,
+                                           tailrace_field* field) {
+  if (field != nullptr) *field = TAILRACE_NO_FIELD;
+  return tailrace::recorded_on(file, [&] {
+    return tailrace::define(*file->opened, path, dtype, n_dims, shape, {names, time_name, true},
+                            options, field);
+  });
+}
+
+tailrace_error tailrace_coordinate_set(tailrace_file* file, const char* path, tailrace_dtype dtype,
+                                       size_t n_values, const void* values, const char* units) {
+  return tailrace::recorded_on(file, [&]() -> tailrace::Status {
+    const std::optional<tailrace::DType> known = tailrace::dtype_of(dtype);
+    if (path == nullptr || !known || (values == nullptr && n_values > 0)) {
+      return tailrace::Status(tailrace::Code::invalid_argument,
+                              "coordinate \"" + std::string(path != nullptr ? path : "") +
+                                  "\": path and values must not be NULL, and dtype must be a "
+                                  "tailrace_dtype");
+    }
+    const auto* const first = static_cast<const std::byte*>(values);
+    tailrace::Coordinate coordinate{path, *known, {}};
+    if (n_values > 0) {
+      coordinate.values.assign(first, first + n_values * tailrace::dtype_bytes(*known));
+    }
+    TAILRACE_TRY(file->opened->writer->set_coordinate(std::move(coordinate)));
+    if (units == nullptr) return tailrace::Status();
+    return file->opened->writer->set_attribute(path, "units",
+                                               tailrace::AttributeValue{std::string(units)});
+  });
+}
+
+tailrace_error tailrace_time_set(tailrace_file* file, const char* path, double value,
+                                 const char* units) {
+  return tailrace::recorded_on(file, [&]() -> tailrace::Status {
+    tailrace::OpenedFile& opened = *file->opened;
+    const std::string where = path == nullptr ? "/time" : path;
+    tailrace_field field = TAILRACE_NO_FIELD;
+    const bool is_defined = opened.writer->has_field(where);
+    if (is_defined && !opened.times.contains(where)) {
+      return tailrace::bad_field(where, "it is defined already; put its values, or choose a path");
+    }
+    if (!is_defined) {
+      const std::string name = where.substr(where.rfind('/') + 1);
+      TAILRACE_TRY(tailrace::define(opened, where.c_str(), TAILRACE_F64, 0, nullptr,
+                                    {nullptr, name.c_str(), true}, "over-time=on,codec=none",
+                                    &field));
+      opened.times.insert(where);
+      if (units != nullptr) {
+        TAILRACE_TRY(opened.writer->set_attribute(where, "units",
+                                                  tailrace::AttributeValue{std::string(units)}));
+      }
+    } else {
+      field = opened.field_of_path.at(where);
+    }
+    const bool writes = opened.writer->comm().is_root();
+    if (!writes) return tailrace::Status();
+    return opened.writer->put(field, tailrace::Box{}, &value, true);
   });
 }
 

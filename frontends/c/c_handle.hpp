@@ -15,6 +15,7 @@
 #include <mutex>
 #include <new>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -70,6 +71,7 @@ struct OpenedFile {
   std::vector<Shape> shapes;       ///< Shapes by field number, without the time dimension.
   std::vector<std::string> paths;  ///< Paths by field number.
   std::unordered_map<std::string, tailrace_field> field_of_path;
+  std::set<std::string> times;  ///< Paths given to tailrace_time_set.
   std::unique_ptr<HeldReport> last_report;
   std::string path;
   CopyFromDevice copy_from_device;

@@ -245,13 +245,30 @@ tailrace_error tailrace_fortran_close(tailrace_file* file) {
   return passed_on(tailrace_file_close(file));
 }
 
-/* Define a field. `chunk`: NULL, or the extents of chunks. */
+/* Split texts, each ended by a zero, into the file's order. */
+static tailrace_error reversed_names(const char* texts, int n_names, size_t n_dims,
+                                     const char** names) {
+  if ((size_t)n_names != n_dims) return fail("dims has %d names, must have %zu", n_names, n_dims);
+  for (size_t d = 0; d < n_dims; ++d) {
+    names[n_dims - 1 - d] = texts;
+    texts += strlen(texts) + 1;
+  }
+  return TAILRACE_OK;
+}
+
+/* Return a text, or NULL in place of an empty one. */
+static const char* text_or_null(const char* text) { return text[0] == '\0' ? NULL : text; }
+
+/* Define a field. `chunk`: NULL, or the extents of chunks. `n_names`: -1 for no names. */
 tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, int dtype,
                                        const CFI_cdesc_t* shape, const CFI_cdesc_t* chunk,
+                                       const char* texts, int n_names, const char* time_name,
                                        const char* options, uint64_t* field, size_t* n_dims) {
   uint64_t extents[TAILRACE_RANK_MAX];
+  const char* names[TAILRACE_RANK_MAX];
   *n_dims = SIZE_MAX;
   tailrace_error error = reversed(shape, "shape", 0, n_dims, extents);
+  if (error == TAILRACE_OK && n_names >= 0) error = reversed_names(texts, n_names, *n_dims, names);
   if (error != TAILRACE_OK) return remembered(file, named("field", path, error));
   char* const all = malloc(strlen(options) + (size_t)32 * (TAILRACE_RANK_MAX + 1));
   if (all == NULL) {
@@ -270,7 +287,10 @@ tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, in
   }
   if (error == TAILRACE_OK) {
     error = passed_on(
-        tailrace_field_define(file, path, (tailrace_dtype)dtype, *n_dims, extents, all, field));
+        n_names < 0
+            ? tailrace_field_define(file, path, (tailrace_dtype)dtype, *n_dims, extents, all, field)
+            : tailrace_field_define_named(file, path, (tailrace_dtype)dtype, *n_dims, extents,
+                                          names, text_or_null(time_name), all, field));
   }
   free(all);
   return remembered(file, named("field", path, error));
@@ -311,6 +331,40 @@ tailrace_error tailrace_fortran_put(tailrace_file* file, uint64_t field, int dty
   return remembered(
       file,
       named("field", path, put_values(file, field, dtype, n_dims, start, count, values, copies)));
+}
+
+/* Return the dtype of a list's elements, without the unsigned ones; 0: none fits. */
+static tailrace_dtype dtype_of(const CFI_cdesc_t* list) {
+  for (int dtype = TAILRACE_F32; dtype <= TAILRACE_I64; ++dtype) {
+    if (fits(list, (tailrace_dtype)dtype)) return (tailrace_dtype)dtype;
+  }
+  return (tailrace_dtype)0;
+}
+
+static tailrace_error set_coordinate(tailrace_file* file, const char* path,
+                                     const CFI_cdesc_t* values, const char* units) {
+  const tailrace_dtype dtype = dtype_of(values);
+  if (dtype == 0 || values->rank != 1 || is_assumed_size(values)) {
+    return fail("values must be a list of reals or integers");
+  }
+  const size_t n = n_elements_of(values);
+  char* const dense = malloc((n + 1) * values->elem_len);
+  if (dense == NULL) return fail("not enough memory for %zu values", n);
+  copy_elements(values, dense, 1);
+  const tailrace_error error =
+      passed_on(tailrace_coordinate_set(file, path, dtype, n, dense, text_or_null(units)));
+  free(dense);
+  return error;
+}
+
+tailrace_error tailrace_fortran_coordinate(tailrace_file* file, const char* path,
+                                           const CFI_cdesc_t* values, const char* units) {
+  return remembered(file, named("coordinate", path, set_coordinate(file, path, values, units)));
+}
+
+tailrace_error tailrace_fortran_time(tailrace_file* file, const char* path, double value,
+                                     const char* units) {
+  return passed_on(tailrace_time_set(file, text_or_null(path), value, text_or_null(units)));
 }
 
 static double real_at(const CFI_cdesc_t* list, size_t i) {

@@ -87,6 +87,8 @@ module tailrace
     procedure :: put => file_put
     generic :: set_attribute => set_text, set_int32, set_int64, set_real32, set_real64
     procedure, private :: set_text, set_int32, set_int64, set_real32, set_real64
+    procedure :: set_coordinate => file_set_coordinate
+    procedure :: set_time => file_set_time
     procedure :: fail_step => file_fail_step
     procedure :: end_step => file_end_step
     procedure :: last_committed_step => file_last_committed_step
@@ -157,12 +159,12 @@ module tailrace
       import
       type(c_ptr), value :: file
     end subroutine c_abandon
-    function c_define(file, path, dtype, shape, chunk, options, field, n_dims) &
-        bind(C, name="tailrace_fortran_define")
+    function c_define(file, path, dtype, shape, chunk, names, n_names, time_name, options, field, &
+                      n_dims) bind(C, name="tailrace_fortran_define")
       import
       type(c_ptr), value :: file
-      character(kind=c_char), intent(in) :: path(*), options(*)
-      integer(c_int), value :: dtype
+      character(kind=c_char), intent(in) :: path(*), names(*), time_name(*), options(*)
+      integer(c_int), value :: dtype, n_names
       type(*), dimension(..), intent(in) :: shape
       type(*), dimension(..), intent(in), optional :: chunk
       integer(c_int64_t), intent(out) :: field
@@ -194,6 +196,20 @@ module tailrace
       character(kind=c_char), intent(in) :: path(*), name(*), text(*)
       integer(c_int) :: c_text_attribute
     end function c_text_attribute
+    function c_coordinate(file, path, values, units) bind(C, name="tailrace_fortran_coordinate")
+      import
+      type(c_ptr), value :: file
+      character(kind=c_char), intent(in) :: path(*), units(*)
+      type(*), dimension(..), intent(in) :: values
+      integer(c_int) :: c_coordinate
+    end function c_coordinate
+    function c_time(file, path, value, units) bind(C, name="tailrace_fortran_time")
+      import
+      type(c_ptr), value :: file
+      character(kind=c_char), intent(in) :: path(*), units(*)
+      real(c_double), value :: value
+      integer(c_int) :: c_time
+    end function c_time
     function c_fail_step(file, why) bind(C, name="tailrace_fortran_fail_step")
       import
       type(c_ptr), value :: file
@@ -539,9 +555,10 @@ contains
   !> Define a field: its path, a type (tailrace_real64, ...) and its extents over all ranks. The
   !! extents are a list of integers of any kind, first dimension first. With over_time they are
   !! those of one entry; time becomes the last dimension. `fill` is a real or an integer number.
-  !! Alike on all ranks.
+  !! `dims` names the dimensions, in the order of `shape`, as netCDF-4 does; `time_dim` names that
+  !! of time (default with `dims`: 'time'). Alike on all ranks.
   subroutine file_define(file, path, dtype, shape, field, codec, bound, chunk, fill, over_time, &
-                         options, stat, errmsg)
+                         options, stat, errmsg, dims, time_dim)
     class(tailrace_file), intent(in) :: file
     character(*), intent(in) :: path
     integer, intent(in) :: dtype
@@ -554,16 +571,27 @@ contains
     character(*), intent(in), optional :: options
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    character(:), allocatable :: all
+    character(*), intent(in), optional :: dims(:), time_dim
+    character(:), allocatable :: all, names
     integer(c_int) :: code
+    integer :: d, n_names
+    names = ''
+    n_names = merge(0, -1, present(time_dim))
+    if (present(dims)) then
+      n_names = size(dims)
+      do d = 1, n_names
+        names = names//c_text(dims(d))
+      end do
+    end if
     all = given(options)
     call join(all, 'codec', codec)
     call join(all, 'bound', bound)
     call join_switch(all, 'over-time', over_time)
     if (present(fill)) call join(all, 'fill', number_text(fill))
     field%dtype = int(dtype, c_int)
-    code = c_define(file%handle, c_text(path), field%dtype, shape, chunk, c_text(all), &
-                    field%number, field%n_dims)
+    code = c_define(file%handle, c_text(path), field%dtype, shape, chunk, c_text(names), &
+                    int(n_names, c_int), c_text(given(time_dim)), c_text(all), field%number, &
+                    field%n_dims)
     call judge(code, stat, errmsg)
   end subroutine file_define
 
@@ -590,53 +618,7 @@ contains
                      copies), stat, errmsg)
   end subroutine file_put
 
-  ! Set an attribute of the file ("/"), a group or a field. The value is a text (trailing blanks are
-  ! dropped), or a real or integer number or list. Alike on all ranks.
-
-  subroutine set_text(file, object, name, value, stat, errmsg)
-    class(tailrace_file), intent(in) :: file
-    character(*), intent(in) :: object, name, value
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    call judge(c_text_attribute(file%handle, c_text(object), c_text(name), c_text(value)), stat, &
-               errmsg)
-  end subroutine set_text
-
-  subroutine set_int32(file, object, name, value, stat, errmsg)
-    class(tailrace_file), intent(in) :: file
-    character(*), intent(in) :: object, name
-    integer(c_int32_t), dimension(..), intent(in) :: value
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    call judge(c_attribute(file%handle, c_text(object), c_text(name), value), stat, errmsg)
-  end subroutine set_int32
-
-  subroutine set_int64(file, object, name, value, stat, errmsg)
-    class(tailrace_file), intent(in) :: file
-    character(*), intent(in) :: object, name
-    integer(c_int64_t), dimension(..), intent(in) :: value
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    call judge(c_attribute(file%handle, c_text(object), c_text(name), value), stat, errmsg)
-  end subroutine set_int64
-
-  subroutine set_real32(file, object, name, value, stat, errmsg)
-    class(tailrace_file), intent(in) :: file
-    character(*), intent(in) :: object, name
-    real(c_float), dimension(..), intent(in) :: value
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    call judge(c_attribute(file%handle, c_text(object), c_text(name), value), stat, errmsg)
-  end subroutine set_real32
-
-  subroutine set_real64(file, object, name, value, stat, errmsg)
-    class(tailrace_file), intent(in) :: file
-    character(*), intent(in) :: object, name
-    real(c_double), dimension(..), intent(in) :: value
-    integer, intent(out), optional :: stat
-    character(*), intent(inout), optional :: errmsg
-    call judge(c_attribute(file%handle, c_text(object), c_text(name), value), stat, errmsg)
-  end subroutine set_real64
+  include 'set_attributes.inc'
 
   !> Make end_step() fail with `why` on all ranks, because this rank cannot provide its part. Not
   !! collective.

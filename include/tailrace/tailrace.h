@@ -367,6 +367,43 @@ TAILRACE_API tailrace_error tailrace_field_define(tailrace_file* file, const cha
                                                   const uint64_t* shape, const char* options,
                                                   tailrace_field* field);
 
+/* Form of tailrace_field_define that names the dimensions. netCDF-4, xarray and ncdump then show
+ * the names; in HDF5 they are dimension scales. Fields that name the same dimension share it: it
+ * has one length. A dimension lies in the group of the field that names it first; fields in groups
+ * below see it, too. A field that is named like its first dimension ("/x" with dimension "x") holds
+ * the coordinate of that dimension. It ignores codec and bound of the file's options.
+ * Alike on all ranks.
+ *   names      n_dims names, in the order of shape; may be NULL if n_dims is 0.
+ *   time_name  name of the time dimension of an over-time field; NULL: "time". Fields that share a
+ *              time dimension must be put in the same steps, so that their entries belong together.
+ * Errors: those of define, and invalid_argument (a name that netCDF does not allow). The next
+ * end_step fails if the lengths differ. */
+TAILRACE_API tailrace_error tailrace_field_define_named(tailrace_file* file, const char* path,
+                                                        tailrace_dtype dtype, size_t n_dims,
+                                                        const uint64_t* shape,
+                                                        const char* const* names,
+                                                        const char* time_name, const char* options,
+                                                        tailrace_field* field);
+
+/* Set the coordinate of a dimension: "/x" holds the values of dimension "x". The open step writes
+ * it. It is written once: if the file has it, the values must be the same, as after a restart.
+ * Alike on all ranks: every rank passes all values. They are copied.
+ *   n_values  length of the dimension.
+ *   units     its attribute "units"; NULL for none.
+ * Errors: invalid_argument, already_exists (a field or group has the path). */
+TAILRACE_API tailrace_error tailrace_coordinate_set(tailrace_file* file, const char* path,
+                                                    tailrace_dtype dtype, size_t n_values,
+                                                    const void* values, const char* units);
+
+/* Set the time of the open step: the entry of coordinate `path` that belongs to the step's entries
+ * of over-time fields. Call it in every step. The first call defines `path` as an over-time field.
+ * Alike on all ranks; the value of rank 0 counts.
+ *   path      coordinate of the time dimension; NULL: "/time".
+ *   units     attribute "units", written by the first call: "s", "days since 2000-01-01"; or NULL.
+ * Errors: those of define, and invalid_argument (`path` is another field). */
+TAILRACE_API tailrace_error tailrace_time_set(tailrace_file* file, const char* path, double value,
+                                              const char* units);
+
 /* Submit `values` for the box {start, count} of the field. The caller must not change or free the
  * memory until end_step or close returns. A rank may put any number of boxes; a count of 0 is
  * allowed.

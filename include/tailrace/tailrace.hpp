@@ -195,6 +195,46 @@ class Extents {
   Shape values_;
 };
 
+/// A dimension of a field: its name and its length, {"x", nx}.
+struct Dimension {
+  template <std::integral Number>
+  Dimension(std::string dimension_name, Number n)
+      : name(std::move(dimension_name)), length(static_cast<std::uint64_t>(n)) {}
+  std::string name;
+  std::uint64_t length;
+};
+
+/// Argument type for the shape of a field: extents, or dimensions with names, slowest first:
+/// {{"z", nz}, {"y", ny}, {"x", nx}}, a std::vector<Dimension>.
+class Dimensions : public Extents {
+ public:
+  using Extents::Extents;
+  Dimensions() = default;
+  Dimensions(Extents extents) : Extents(std::move(extents)) {}
+  Dimensions(std::initializer_list<Dimension> dimensions)
+      : Dimensions(std::span<const Dimension>(dimensions.begin(), dimensions.size())) {}
+  Dimensions(const std::vector<Dimension>& dimensions)
+      : Dimensions(std::span<const Dimension>(dimensions)) {}
+
+  const std::vector<std::string>& names() const { return names_; }  ///< Empty: no names.
+
+ private:
+  explicit Dimensions(std::span<const Dimension> dimensions)
+      : Extents(lengths_of(dimensions)), names_(names_of(dimensions)) {}
+  static Shape lengths_of(std::span<const Dimension> dimensions) {
+    Shape lengths;
+    for (const Dimension& dimension : dimensions) lengths.push_back(dimension.length);
+    return lengths;
+  }
+  static std::vector<std::string> names_of(std::span<const Dimension> dimensions) {
+    std::vector<std::string> names;
+    for (const Dimension& dimension : dimensions) names.push_back(dimension.name);
+    return names;
+  }
+
+  std::vector<std::string> names_;
+};
+
 /// A rectangular part of a field: {{first row, first column}, {rows, columns}}; in one dimension
 /// also {first, count}.
 struct Box {
@@ -462,17 +502,42 @@ class File {
   }
 
   /// Define a field of `shape` with elements of type T, shape slowest first. Alike on all ranks.
+  ///   file.define<float>("/density", {{"y", ny}, {"x", nx}}, "over-time=on");
+  /// With names of dimensions it is tailrace_field_define_named.
+  /// @param time_name  name of the time dimension; default "time" if the others have names.
   template <Element T>
-  Field<T> define(const std::string& path, const Extents& shape, const Options& options = {}) {
-    return Field<T>(handle_.get(), define_any(path, dtype_of<T>(), shape.shape(), options), path,
+  Field<T> define(const std::string& path, const Dimensions& shape, const Options& options = {},
+                  const std::string& time_name = {}) {
+    return Field<T>(handle_.get(), define_any(path, dtype_of<T>(), shape, options, time_name), path,
                     shape.shape(), sizeof(T));
   }
   /// Define a field whose type is known only at run time; its values are put as bytes. Alike on all
   /// ranks.
-  Field<std::byte> define(const std::string& path, tailrace_dtype dtype, const Extents& shape,
-                          const Options& options = {}) {
-    return Field<std::byte>(handle_.get(), define_any(path, dtype, shape.shape(), options), path,
+  Field<std::byte> define(const std::string& path, tailrace_dtype dtype, const Dimensions& shape,
+                          const Options& options = {}, const std::string& time_name = {}) {
+    return Field<std::byte>(handle_.get(), define_any(path, dtype, shape, options, time_name), path,
                             shape.shape(), tailrace_dtype_bytes(dtype));
+  }
+
+  /// Set the coordinate of a dimension: "/x" holds the values of dimension "x". All ranks pass all
+  /// values, which are copied. See tailrace_coordinate_set. Alike on all ranks.
+  ///   file.set_coordinate("/x", std::vector{0.5, 1.5, 2.5}, "m");
+  template <std::ranges::contiguous_range Values>
+  requires(std::ranges::sized_range<Values>&& Element<
+           std::ranges::range_value_t<Values>>) void set_coordinate(const std::string& path,
+                                                                    const Values& values,
+                                                                    const std::string& units = {}) {
+    check(tailrace_coordinate_set(handle_.get(), path.c_str(),
+                                  dtype_of<std::ranges::range_value_t<Values>>(),
+                                  std::ranges::size(values), std::ranges::data(values),
+                                  units.empty() ? nullptr : units.c_str()));
+  }
+  /// Set the time of the open step, in every step; see tailrace_time_set. Alike on all ranks.
+  /// @param units  attribute of the first call; empty: none.
+  /// @param path   coordinate of the time dimension.
+  void set_time(double value, const std::string& units = {}, const std::string& path = "/time") {
+    check(tailrace_time_set(handle_.get(), path.c_str(), value,
+                            units.empty() ? nullptr : units.c_str()));
   }
 
   template <class Value>
@@ -666,11 +731,22 @@ class File {
     std::rethrow_exception(std::exchange(callbacks_->thrown, nullptr));
   }
 
-  tailrace_field define_any(const std::string& path, tailrace_dtype dtype, const Shape& shape,
-                            const Options& options) {
+  tailrace_field define_any(const std::string& path, tailrace_dtype dtype,
+                            const Dimensions& dimensions, const Options& options,
+                            const std::string& time_name) {
     tailrace_field field = TAILRACE_NO_FIELD;
-    check(tailrace_field_define(handle_.get(), path.c_str(), dtype, shape.size(), shape.data(),
-                                options.text().c_str(), &field));
+    const Shape& shape = dimensions.shape();
+    if (dimensions.names().empty() && time_name.empty()) {
+      check(tailrace_field_define(handle_.get(), path.c_str(), dtype, shape.size(), shape.data(),
+                                  options.text().c_str(), &field));
+      return field;
+    }
+    std::vector<const char*> names;
+    for (const std::string& name : dimensions.names()) names.push_back(name.c_str());
+    check(tailrace_field_define_named(handle_.get(), path.c_str(), dtype, shape.size(),
+                                      shape.data(), names.empty() ? nullptr : names.data(),
+                                      time_name.empty() ? nullptr : time_name.c_str(),
+                                      options.text().c_str(), &field));
     return field;
   }
 

@@ -69,6 +69,8 @@ struct FieldDefinition {
   /// Size of elements that are not numbers, such as compounds: codecs get their bytes, and `dtype`
   /// is u8. 0: elements of `dtype`.
   std::uint64_t opaque_bytes = 0;
+  /// Names of the dataset's dimensions, slowest first, time included. Empty: they have no names.
+  std::vector<std::string> dimensions = {};
   bool gathers_steps() const { return steps_per_entry > 1; }
   /// True if the last dimension counts the bytes of an element of `like`'s type.
   bool holds_bytes() const { return like != nullptr && like->bytes_axis; }

@@ -276,7 +276,7 @@ CodecRequest codec_request(const FieldDefinition& definition, const ResolvedFiel
 Status check_definition(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
                region_masks, stored_fill, keeps_source_notes, like, in_header, steps_per_entry,
-               notes_fill, opaque_bytes] = definition;
+               notes_fill, opaque_bytes, dimensions] = definition;
   const auto bad = [&](const std::string& why) {
     return bad_field(definition, Code::invalid_argument, why);
   };
@@ -372,7 +372,7 @@ std::string form_text(const StoredDataset& like) {
 std::string definition_text(const FieldDefinition& definition) {
   const auto& [path, dtype, shape, options, extendable, more_unlimited, as_stored, boxes, covered,
                region_masks, stored_fill, keeps_source_notes, like, in_header, steps_per_entry,
-               notes_fill, opaque_bytes] = definition;
+               notes_fill, opaque_bytes, dimensions] = definition;
   // One line of items, so that an error shows those that differ.
   std::string of_options = agreed_text(options);
   for (std::size_t end = 0; (end = of_options.find('\n', end)) != std::string::npos;) {
@@ -397,6 +397,8 @@ std::string definition_text(const FieldDefinition& definition) {
   if (in_header) text += ", stored in its header";
   if (keeps_source_notes) text += ", with its source's notes on the encoding";
   if (notes_fill) text += ", with a note on its fill value";
+  if (!dimensions.empty()) text += ", dimensions";
+  for (const std::string& name : dimensions) text += " \"" + name + "\"";
   if (boxes != nullptr) text += ", " + boxes_text(*boxes);
   if (covered != nullptr) {
     text += ", covered cells of checksum " + std::to_string(covered->checksum());

@@ -131,6 +131,7 @@ class Hdf5FileOnDriver final : public Hdf5File {
   void set_path(const std::string& path) override {
     driver_->set_journal_path(journal_path_of(path));
   }
+  void make_commits_whole() override { driver_->make_commits_whole(); }
   std::uint64_t metadata_bytes() const override { return driver_->metadata_bytes(); }
 
  private:

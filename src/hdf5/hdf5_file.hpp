@@ -282,6 +282,8 @@ class Hdf5File {
   virtual Status close() = 0;
   /// Set the file's new name: later journals lie next to it. Call between commits.
   virtual void set_path(const std::string& path) = 0;
+  /// Set Settings::whole_commits, from the next commit on.
+  virtual void make_commits_whole() = 0;
   /// Bytes of metadata passed to storage so far, for the report.
   virtual std::uint64_t metadata_bytes() const = 0;
 };

@@ -75,6 +75,7 @@ class MetadataDriver {
   std::uint64_t front_missed_bytes() const { return front_missed_; }
 
   /// Set the journal path for later commits.
+  void make_commits_whole() { settings_.whole_commits = true; }
   void set_journal_path(std::string path) { settings_.journal_path = std::move(path); }
 
   /// Write raw bytes to space that HDF5 has allocated and that belongs to no chunk.

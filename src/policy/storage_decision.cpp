@@ -148,6 +148,18 @@ void become_exact(std::string& codec, std::vector<KeyValue>& settings) {
   std::erase_if(settings, [](const KeyValue& setting) { return setting.first != "checksum"; });
 }
 
+FieldOptions defaults_of_coordinate(FieldOptions file_defaults) {
+  const FieldOptions exact;
+  file_defaults.codec = exact.codec;
+  file_defaults.codec_settings.clear();
+  file_defaults.codec_given = file_defaults.codec_given_for_field = false;
+  file_defaults.bound = exact.bound;
+  file_defaults.bound_given = true;  // A target then has no effect.
+  file_defaults.guards = exact.guards;
+  file_defaults.earlier_loss.clear();
+  return file_defaults;
+}
+
 Result<StorageDecision> decide(const DatasetFacts& facts, const StorageRequest& request,
                                Door door) {
   StorageDecision decision;

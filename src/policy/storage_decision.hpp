@@ -141,6 +141,9 @@ CodecWish codec_wish(const DatasetFacts& facts, const FieldOptions& options);
 /// Replace a codec by the exact one. Keeps the checksum setting, which it shares with portable.
 void become_exact(std::string& codec, std::vector<KeyValue>& settings);
 
+/// Default options of a coordinate: codec and bound of `file_defaults` are meant for measurements.
+FieldOptions defaults_of_coordinate(FieldOptions file_defaults);
+
 /// Choose the chunk shape of a dataset whose boxes are known. Extents >= 1.
 /// @param chunk_limits  largest extent of a requested chunk shape in each dimension.
 Shape choose_chunks(const DatasetFacts& facts, const FieldOptions& options,

@@ -169,6 +169,7 @@ Result<StepReport> Writer::write_step() {
   Status done = prepare_step(step, opening);
   if (done.ok()) {
     step.attributes = std::exchange(record_.attributes, {});
+    step.coordinates = std::exchange(record_.coordinates, {});
     done = complete_step(step, {});
   }
   forget_step(!done.ok());
@@ -213,6 +214,7 @@ Status Writer::prepare_changed_step(Step& step) {
   last_puts_.reset();
   Status mine;
   TAILRACE_TRY(find_existing_parts(fields, mine));
+  TAILRACE_TRY(read_dimensions(fields));
   ValueRanges ranges(fields);
   if (mine.ok()) mine = ranges.scanned();
   least_threads_ = n_threads();
@@ -221,6 +223,7 @@ Status Writer::prepare_changed_step(Step& step) {
   Result<std::vector<std::size_t>> active = choose_chunk_shapes(*comm_, fields, mine, along);
   if (!active.ok()) return active.status();
   step.field_indices = std::move(*active);
+  TAILRACE_TRY(plan_dimensions(step.active(record_)));
   lineages_.inherit(fields);
   ranges.resolve_bounds(fields);
   TAILRACE_TRY(choose_codecs_and_owners(step));
@@ -357,6 +360,7 @@ Status Writer::choose_codecs_and_owners(Step& step) {
                                    comm_->is_root() ? log_ : nullptr);
   if (prepared.ok()) prepared = local_part([&] { return go_on_with_chunks(record_.fields); });
   if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(record_.fields);
+  if (prepared.ok() && comm_->is_root()) prepared = check_dimensions(active);
   const auto check = [&](const Ownership& ownership) {
     TAILRACE_TRY(prepared);
     TAILRACE_TRY(check_pulled_chunks(owned, ownership));
@@ -512,6 +516,7 @@ Status Writer::reserve_front(std::span<FieldState* const> active) {
       address += field.definition.raw_bytes();
     }
     TAILRACE_TRY(publish_datasets(file, updates, by_plan));
+    TAILRACE_TRY(StepDimensions().publish(file, named_datasets(active), record_.coordinates));
     TAILRACE_TRY(publish_attributes(file, record_.attributes));
     if (any_lossy(active)) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
     return after_datasets_ ? after_datasets_(file) : Status();
@@ -615,6 +620,8 @@ std::uint64_t Writer::n_threads() const {
 /// @param own  this rank's failure; then no rank publishes anything.
 Status Writer::publish(Step& step, std::span<FieldState* const> active, const Status& own,
                        const std::vector<WrittenChunk>& written, StepSums& sums) {
+  const std::vector<NamedDataset> named =
+      with_coordinates(named_datasets(active), step.coordinates);
   StepEnd end{own, sums.numbers, sums.of_root, written, active.size()};
   const Status published = publish_together(*comm_, end, [&](GatheredChunks&& chunks) {
     const double start_s = clock_.now_s();
@@ -635,6 +642,7 @@ Status Writer::publish(Step& step, std::span<FieldState* const> active, const St
     field->beginnings.reset();
   }
   ++n_steps_;
+  (void)dimensions_.add(named);  // Checked before.
   sums.keep_max_errors();
   output_.commit_is_finished();
   if (options_.mode == StepMode::sync) {
@@ -700,11 +708,13 @@ Status Writer::publish_at_root(const Step& step, std::span<FieldState* const> ac
   const bool at_once = options_.mode == StepMode::sync;
   // Capture everything that it needs: the next step may be recorded meanwhile.
   const auto publish = [this, at_once, all, notes, lossy = any_lossy(active),
+                        named = named_datasets(active), coordinates = step.coordinates,
                         attributes = step.attributes, before = before_datasets_,
                         after = after_datasets_](Hdf5File& file) {
     const double publish_start_s = clock_.now_s();
     if (before) TAILRACE_TRY(before(file));
     TAILRACE_TRY(publish_datasets(file, all->updates, all->chunks.take_sorted()));
+    TAILRACE_TRY(step_dimensions_.publish(file, named, coordinates));
     TAILRACE_TRY(publish_attributes(file, attributes));
     if (lossy) TAILRACE_TRY(notes_of_file_.write_file_note(file, notes));
     if (after) TAILRACE_TRY(after(file));

@@ -82,6 +82,14 @@ class Writer final {
                        AttributeValue value) {
     return record_.set_attribute(object_path, name, std::move(value));
   }
+  /// Record the values of a dimension, which the next step writes once. If the file has a
+  /// coordinate of this path, its values must be the same. Same calls on every rank.
+  /// @error invalid_argument  bad path.  @error already_exists  a field or coordinate has it.
+  Status set_coordinate(Coordinate coordinate) {
+    return record_.set_coordinate(std::move(coordinate));
+  }
+  /// True if a field of this path is defined or in the file. The same on every rank.
+  bool has_field(const std::string& path) const { return record_.is_taken(path); }
   /// Record that `values` (row-major, box.count) belong at `box`. Not collective; any number of
   /// calls. The memory must stay unchanged until end_step returns, unless `copy`. An empty box is
   /// allowed. @error invalid_argument, bad_coverage (box outside the shape)
@@ -194,6 +202,11 @@ class Writer final {
   Status check_tried(std::span<const std::size_t> places, std::vector<FieldState>& fields) const;
   Status choose_codecs_and_owners(Step& step);
   Status go_on_with_chunks(std::vector<FieldState>& fields);
+
+  // write_dimensions.cpp: names of dimensions.
+  Status read_dimensions(const std::vector<FieldState>& fields);
+  Status plan_dimensions(std::span<FieldState* const> active);
+  Status check_dimensions(std::span<FieldState* const> active);
   bool in_front() const { return options_.field_defaults.layout == kFrontLayout; }
   Status check_front() const;
   Status reserve_front(std::span<FieldState* const> active);
@@ -234,8 +247,12 @@ class Writer final {
 
   StepRecord record_;
   GatheredSteps gathered_{record_, options_};
-  LineageTable lineages_;  ///< Passes what committed steps have learned to later fields.
-  std::optional<PutPattern> last_puts_;  ///< Puts of this rank in the last step with owners.
+  LineageTable lineages_;          ///< Passes what committed steps have learned to later fields.
+  DimensionTable dimensions_;      ///< Named dimensions of the committed steps.
+  bool knows_dimensions_ = false;  ///< dimensions_ includes those of an opened file.
+  std::vector<std::string> new_placeholders_;  ///< Scales that the open step must make.
+  StepDimensions step_dimensions_;             ///< Rank 0 only; used while output_ publishes.
+  std::optional<PutPattern> last_puts_;        ///< Puts of this rank in the last step with owners.
   std::vector<std::size_t> last_field_indices_;  ///< Agreed for that step.
   std::shared_ptr<const Ownership> last_ownership_;
   std::uint64_t least_threads_ = 1;  ///< Fewest threads of any rank, at the last step with owners.

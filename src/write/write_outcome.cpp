@@ -121,6 +121,13 @@ Status Writer::with_uncertain(const Status& failure) const {
 // --- Calls of the application that concern waiting steps, too.
 
 Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
+  std::vector<NamedDataset> named(definition.dimensions.empty() ? 0 : 1);
+  for (NamedDataset& dataset : named) {
+    const bool grows = definition.options.over_time;
+    dataset = {definition.path, definition.dimensions, definition.shape, grows};
+    if (grows) dataset.shape.insert(dataset.shape.begin(), 1);
+  }
+  if (Status fits = DimensionTable().add(named); !fits.ok()) return record_.note(fits);
   const std::uint64_t n_steps = GatheredSteps::steps_in_chunk(definition);
   if (n_steps > 1) {
     return gathered_.define(definition, n_steps,

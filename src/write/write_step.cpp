@@ -7,6 +7,14 @@
 #include <utility>
 
 namespace tailrace {
+namespace {
+
+/// True if `path` is `other` or an object in the group `other`.
+bool is_same_or_below(const std::string& path, const std::string& other) {
+  return path == other || path.starts_with(other + "/");
+}
+
+}  // namespace
 
 /// Store the first failure of this rank's calls, which end_step agrees on.
 Status StepRecord::note(const Status& failure) {
@@ -20,7 +28,6 @@ const FieldState* StepRecord::find(std::size_t number) const {
   return field.number == number ? &field : nullptr;
 }
 
-/// True if a field of this path is defined or in the file.
 bool StepRecord::is_taken(const std::string& path) const {
   const auto newest = newest_.find(path);
   if (newest == newest_.end()) return false;
@@ -44,6 +51,14 @@ Result<std::size_t> StepRecord::define_field(const FieldDefinition& definition) 
   if (Status checked = check_definition(definition); !checked.ok()) return note(checked);
   if (is_taken(definition.path)) {
     return note(Status(Code::already_exists, definition.name() + " is already defined"));
+  }
+  const auto meets = [&](const Coordinate& coordinate) {
+    return is_same_or_below(definition.path, coordinate.path) ||
+           is_same_or_below(coordinate.path, definition.path);
+  };
+  if (const auto met = std::ranges::find_if(coordinates, meets); met != coordinates.end()) {
+    return note(Status(Code::already_exists,
+                       definition.name() + ": \"" + met->path + "\" is a coordinate"));
   }
   FieldState field;
   field.definition = definition;
@@ -69,6 +84,30 @@ Status StepRecord::set_attribute(const std::string& object_path, const std::stri
                                                    "\": expected an absolute path and a name"));
   }
   attributes.push_back({object_path, name, std::move(value)});
+  return Status();
+}
+
+Status StepRecord::set_coordinate(Coordinate coordinate) {
+  const std::string& path = coordinate.path;
+  const std::string name = "coordinate \"" + path + "\": ";
+  if (path.size() < 2 || path.front() != '/' || path.back() == '/' ||
+      path.find("//") != std::string::npos || (path + "/").find("/./") != std::string::npos) {
+    return note(Status(Code::invalid_argument,
+                       name + "the path must be absolute and end in the dimension's name"));
+  }
+  const NamedDataset dataset = coordinate.dataset();
+  if (Status named = DimensionTable().add({&dataset, 1}); !named.ok()) return note(named);
+  for (const FieldState& field : fields) {
+    if (field.life == FieldLife::retired) continue;
+    const std::string& other = field.definition.path;
+    if (!is_same_or_below(path, other) && !is_same_or_below(other, path)) continue;
+    return note(Status(Code::already_exists, name + "\"" + other + "\" is a field"));
+  }
+  for (const Coordinate& other : coordinates) {
+    if (!is_same_or_below(path, other.path) && !is_same_or_below(other.path, path)) continue;
+    return note(Status(Code::already_exists, name + "it is set twice in this step"));
+  }
+  coordinates.push_back(std::move(coordinate));
   return Status();
 }
 
@@ -149,7 +188,8 @@ bool StepRecord::anything(bool continues) const {
     const bool again = continues && field.definition.options.over_time;
     return field.put_called || (field.is_new() && !again);
   };
-  return !put_status.ok() || !attributes.empty() || std::ranges::any_of(fields, has_work);
+  return !put_status.ok() || !attributes.empty() || !coordinates.empty() ||
+         std::ranges::any_of(fields, has_work);
 }
 
 std::string StepRecord::definitions_text() const {
@@ -159,6 +199,7 @@ std::string StepRecord::definitions_text() const {
     if (field.is_new() || begins_to_wait) text += definition_text(field.definition);
   }
   for (const PendingAttribute& attribute : attributes) text += attribute_text(attribute);
+  for (const Coordinate& coordinate : coordinates) text += coordinate_text(coordinate);
   return text;
 }
 
@@ -179,6 +220,7 @@ void StepRecord::forget_step(bool failed) {
   }
   put_status = Status();
   if (failed) attributes.clear();
+  if (failed) coordinates.clear();
 }
 
 void StepRecord::forget_open_step() {
@@ -190,6 +232,7 @@ void StepRecord::forget_open_step() {
   }
   put_status = Status();
   attributes.clear();
+  coordinates.clear();
 }
 
 // --- A step's own copy of what was recorded for it.
@@ -208,10 +251,13 @@ void Step::take(StepRecord& record) {
     if (field.is_new()) field.life = FieldLife::under_way;
   }
   attributes = std::exchange(record.attributes, {});
+  coordinates = std::exchange(record.coordinates, {});
 }
 
 std::optional<PutPattern> repeatable_puts(const StepRecord& record) {
-  if (!record.put_status.ok() || !record.attributes.empty()) return std::nullopt;
+  if (!record.put_status.ok() || !record.attributes.empty() || !record.coordinates.empty()) {
+    return std::nullopt;
+  }
   PutPattern pattern;
   for (std::size_t f = 0; f < record.fields.size(); ++f) {
     const FieldState& field = record.fields[f];

@@ -16,12 +16,14 @@
 #include "exec/lane_clock.hpp"
 #include "field/field.hpp"
 #include "field/field_state.hpp"
+#include "netcdf/step_dimensions.hpp"
 #include "output/publish_fields.hpp"
 #include "write/write_plan.hpp"
 
 namespace tailrace {
 
-// --- StepRecord: the application's calls since the last step: fields, puts, attributes.
+// --- StepRecord: the application's calls since the last step: fields, puts, attributes,
+// coordinates.
 //
 // Recording is not collective and touches no file. This rank's first failing call is stored, so
 // that the next end_step returns it on every rank.
@@ -32,6 +34,7 @@ class StepRecord {
   Result<std::size_t> define_field(const FieldDefinition& definition);
   Status set_attribute(const std::string& object_path, const std::string& name,
                        AttributeValue value);
+  Status set_coordinate(Coordinate coordinate);
   Status put(std::size_t number, const Box& box, const void* values, bool copy);
   Status put_source(std::size_t number, const Box& box, BoxSource& source);
   Status put_device(std::size_t number, const Box& box, const void* values,
@@ -56,6 +59,8 @@ class StepRecord {
   const FieldState& field(std::size_t number) const { return fields[known_[number].place]; }
   /// Return the place in `fields` of the field with this number, which must not be done.
   std::size_t place_of(std::size_t number) const { return known_[number].place; }
+  /// True if a field of this path is defined or in the file.
+  bool is_taken(const std::string& path) const;
   /// Paths of all fields, by number.
   std::vector<std::string> paths() const;
 
@@ -63,6 +68,7 @@ class StepRecord {
   /// step has thousands of fields, and a step visits every place.
   std::vector<FieldState> fields;
   std::vector<PendingAttribute> attributes;
+  std::vector<Coordinate> coordinates;
   Status put_status;  ///< The first bad call since the last step, on this rank.
 
  private:
@@ -73,7 +79,6 @@ class StepRecord {
   };
   /// Return null if the field was done and has left its place.
   const FieldState* find(std::size_t number) const;
-  bool is_taken(const std::string& path) const;
   std::size_t take_place();
   Result<PutRecord> check_put(std::size_t number, const Box& box);
 
@@ -121,6 +126,7 @@ struct Step {
   std::vector<std::size_t> field_indices;      ///< Places of its fields, in plan order.
   std::vector<std::vector<PutRecord>> puts;    ///< Handed over with the fields; empty in mode sync.
   std::vector<PendingAttribute> attributes;    ///< Handed over too.
+  std::vector<Coordinate> coordinates;         ///< Handed over too.
   std::shared_ptr<const Ownership> ownership;  ///< Shared by steps that repeat the same puts.
   StepPlan plan;
   std::vector<int> writers;  ///< Rank on the node that writes each job; see exec/executor.hpp.
@@ -140,6 +146,12 @@ struct Step {
   /// Count the time that the application waited for a chunk being encoded; no effect if <= 0.
   void count_delay(double seconds);
 };
+
+/// The datasets of a step whose dimensions have names, as they are after it (write_dimensions.cpp).
+std::vector<NamedDataset> named_datasets(std::span<FieldState* const> active);
+/// Add the datasets of coordinates.
+std::vector<NamedDataset> with_coordinates(std::vector<NamedDataset> datasets,
+                                           std::span<const Coordinate> coordinates);
 
 /// Return this rank's puts if the record has nothing else, all of them from memory and of fields in
 /// the file. Such a step may repeat the last one. Not collective.

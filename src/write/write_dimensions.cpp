@@ -1,0 +1,89 @@
+// Named dimensions of the fields of a step: when they are planned, checked and written.
+//
+//   prepare   read_dimensions   an opened file: rank 0 reads its dimensions, and broadcasts them
+//             plan_dimensions   all ranks: do the names and lengths of this step fit?
+//             check_dimensions  rank 0: does the file have room for new dimensions?
+//   publish   StepDimensions    rank 0: writes coordinates and scales     (netcdf/step_dimensions)
+
+#include <algorithm>
+
+#include "exec/comm_factory.hpp"
+#include "write/write.hpp"
+
+namespace tailrace {
+
+std::vector<NamedDataset> named_datasets(std::span<FieldState* const> active) {
+  std::vector<NamedDataset> datasets;
+  for (const FieldState* field : active) {
+    const FieldDefinition& definition = field->definition;
+    if (definition.dimensions.empty()) continue;
+    datasets.push_back({definition.path, definition.dimensions,
+                        definition.with_entries(field->n_entries + 1, definition.shape),
+                        definition.options.over_time});
+  }
+  return datasets;
+}
+
+std::vector<NamedDataset> with_coordinates(std::vector<NamedDataset> datasets,
+                                           std::span<const Coordinate> coordinates) {
+  for (const Coordinate& coordinate : coordinates) datasets.push_back(coordinate.dataset());
+  return datasets;
+}
+
+/// Read the dimensions of an opened file, before the first step that names any. Collective: a
+/// broadcast. All ranks have the same definitions, so all ranks call it or none.
+Status Writer::read_dimensions(const std::vector<FieldState>& fields) {
+  const auto has_names = [](const FieldState& field) {
+    return field.is_new() && !field.definition.dimensions.empty();
+  };
+  if (knows_dimensions_ || !appended_) return Status();
+  if (record_.coordinates.empty() && std::ranges::none_of(fields, has_names)) return Status();
+  const Result<Bytes> received = broadcast_from_root(*comm_, [&](ByteWriter& message) {
+    TAILRACE_TAKE(const DimensionTable table, step_dimensions_.open(output_.file()));
+    table.pack(message);
+    return Status();
+  });
+  if (!received.ok()) return received.status();
+  ByteReader reader(*received);
+  dimensions_.take(reader);
+  knows_dimensions_ = true;
+  return Status();
+}
+
+/// Check the names and lengths of a step's dimensions. Equal on all ranks; not collective.
+Status Writer::plan_dimensions(std::span<FieldState* const> active) {
+  new_placeholders_.clear();
+  const std::vector<NamedDataset> datasets =
+      with_coordinates(named_datasets(active), record_.coordinates);
+  if (datasets.empty()) return Status();
+  DimensionTable next = dimensions_;
+  TAILRACE_TRY(next.add(datasets));
+  new_placeholders_ = next.new_placeholders(dimensions_);
+  for (const std::string& path : new_placeholders_) {
+    for (const FieldState& field : record_.fields) {
+      const std::string& other = field.definition.path;
+      const bool meets = other == path || other.starts_with(path + "/");
+      if (field.life == FieldLife::retired || !meets) continue;
+      const std::string name = path.substr(path.rfind('/') + 1);
+      return Status(Code::already_exists, field.definition.name() + ": dimension \"" + name +
+                                              "\" of \"" + next.user_of_placeholder(path) +
+                                              "\" needs the name \"" + path +
+                                              "\"; a field of this name must have \"" + name +
+                                              "\" as its first dimension");
+    }
+  }
+  return Status();
+}
+
+/// Check what only the file shows. Rank 0 only; waits for the commit of the step before.
+Status Writer::check_dimensions(std::span<FieldState* const> active) {
+  std::vector<NamedDataset> continued = named_datasets(active);
+  std::erase_if(continued, [](const NamedDataset& dataset) { return !dataset.over_time; });
+  if (!appended_) continued.clear();
+  if (continued.empty() && new_placeholders_.empty() && record_.coordinates.empty()) {
+    return Status();
+  }
+  return step_dimensions_.check(output_.file(), continued, new_placeholders_, record_.coordinates);
+}
+
+}  // namespace tailrace
