@@ -102,12 +102,13 @@ Box box_of(const Shape& shape, const std::uint64_t* start, const std::uint64_t* 
 }
 
 tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_t* start,
-                   const std::uint64_t* count, const void* values, bool copy) {
+                   const std::uint64_t* count, const void* values, bool copy,
+                   const std::int64_t* strides = nullptr) {
   return recorded_on(file, [&] {
     // An unknown field number also goes to the writer, which stores the failure for end_step.
     const bool known = field < file->opened->shapes.size();
     const Box box = known ? box_of(file->opened->shapes[field], start, count) : Box{};
-    return file->opened->writer->put(field, box, values, copy);
+    return file->opened->writer->put(field, box, values, copy, strides);
   });
 }
 
@@ -252,6 +253,18 @@ tailrace_error tailrace_field_put_device(tailrace_file* file, tailrace_field fie
                                          const uint64_t* start, const uint64_t* count,
                                          const void* values) {
   return tailrace::put_device(file, field, start, count, values);
+}
+
+tailrace_error tailrace_field_put_strided(tailrace_file* file, tailrace_field field,
+                                          const uint64_t* start, const uint64_t* count,
+                                          const void* first, const int64_t* strides) {
+  return tailrace::put(file, field, start, count, first, false, strides);
+}
+
+tailrace_error tailrace_field_put_strided_copy(tailrace_file* file, tailrace_field field,
+                                               const uint64_t* start, const uint64_t* count,
+                                               const void* first, const int64_t* strides) {
+  return tailrace::put(file, field, start, count, first, true, strides);
 }
 
 tailrace_error tailrace_file_fail_step(tailrace_file* file, const char* why) {

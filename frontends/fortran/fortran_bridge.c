@@ -312,8 +312,23 @@ static tailrace_error put_values(tailrace_file* file, uint64_t field, int dtype,
     return passed_on(copies ? tailrace_field_put_copy(file, field, part.start, part.count, address)
                             : tailrace_field_put(file, field, part.start, part.count, address));
   }
-  if (!copies)
-    return fail("copy=.false. needs contiguous values; pass copy=.true. or a contiguous array");
+  int same_shape = (size_t)values->rank == n_dims;
+  int64_t strides[TAILRACE_RANK_MAX];
+  for (size_t d = 0; same_shape && d < n_dims; ++d) {
+    same_shape = (uint64_t)values->dim[d].extent == part.count[n_dims - 1 - d];
+    strides[n_dims - 1 - d] = values->dim[d].sm;
+  }
+  if (same_shape) {
+    return passed_on(copies ? tailrace_field_put_strided_copy(file, field, part.start, part.count,
+                                                              values->base_addr, strides)
+                            : tailrace_field_put_strided(file, field, part.start, part.count,
+                                                         values->base_addr, strides));
+  }
+  if (!copies) {
+    return fail(
+        "copy=.false. with count= of another shape needs contiguous values; pass "
+        "copy=.true. or a contiguous array");
+  }
   char* const dense = malloc(part.n_elements * values->elem_len);
   if (dense == NULL) return fail("not enough memory to copy %zu values", part.n_elements);
   copy_elements(values, dense, 1);

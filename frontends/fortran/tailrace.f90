@@ -599,8 +599,9 @@ contains
   !! collective.
   !! start   position of the first element, in each dimension from 1; absent: the origin
   !! count   extents of the part; absent: those of `values`
-  !! copy    .false.: no copy; `values` is a contiguous variable (not an expression) that the caller
-  !!         leaves unchanged until end_step() or close() has returned. Default: .true.
+  !! copy    .false.: no copy; `values` is a variable or a section of one, such as u(1:nx, 1:ny), and
+  !!         no expression. The caller leaves it unchanged until end_step() or close() has returned.
+  !!         Default: .true.
   subroutine file_put(file, field, values, start, count, copy, stat, errmsg)
     class(tailrace_file), intent(in) :: file
     type(tailrace_field), intent(in) :: field

@@ -33,6 +33,7 @@
  * Boxes.  A rank puts any number of rectangular boxes {start, count}, or none. The boxes of all
  *         ranks must cover each element of the field exactly once (unless holes=on).
  * Arrays  are dense and row-major (C order: the last index runs fastest), in native byte order.
+ *         tailrace_field_put_strided takes a part of a larger array, or another order.
  * Memory. The caller must not change or free the values given to put until end_step or close
  *         returns. tailrace_field_put_copy copies them instead.
  *
@@ -451,6 +452,19 @@ TAILRACE_API tailrace_error tailrace_file_set_copy_from_device(tailrace_file* fi
 TAILRACE_API tailrace_error tailrace_field_put_device(tailrace_file* file, tailrace_field field,
                                                       const uint64_t* start, const uint64_t* count,
                                                       const void* values);
+
+/* Forms of put and put_copy for values that are part of a larger array, such as a block within its
+ * halo, or in another order. Tailrace gathers them from there when it encodes the step.
+ *   first     address of the box's first element.
+ *   strides   bytes from an element to the next one along each dimension, slowest first; negative
+ *             strides run backwards from `first`. NULL: the values are dense.
+ * All elements of the box must lie in memory that the program may read; this is not checked. */
+TAILRACE_API tailrace_error tailrace_field_put_strided(tailrace_file* file, tailrace_field field,
+                                                       const uint64_t* start, const uint64_t* count,
+                                                       const void* first, const int64_t* strides);
+TAILRACE_API tailrace_error
+tailrace_field_put_strided_copy(tailrace_file* file, tailrace_field field, const uint64_t* start,
+                                const uint64_t* count, const void* first, const int64_t* strides);
 
 /* Make the step fail because this rank cannot provide its part. The next end_step fails with `why`
  * on every rank, and nothing of the step is written. Until then the rank continues normally: if it

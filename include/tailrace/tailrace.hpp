@@ -50,6 +50,7 @@
 #include <vector>
 
 #include <tailrace/tailrace.h>
+#include <tailrace/boxes.hpp>
 #include <tailrace/report.hpp>
 #include <tailrace/scope.hpp>
 
@@ -164,122 +165,6 @@ class Options {
   std::string text_;
 };
 
-/// Extents or positions per dimension, slowest first.
-using Shape = std::vector<std::uint64_t>;
-
-/// Argument type for one number per dimension, of any integral type: {i, 0, n}, a Shape, a
-/// std::vector<int>, a std::array, a span. A negative number fails where it is used.
-class Extents {
- public:
-  struct Extent {
-    std::uint64_t value;
-    template <std::integral Number>
-    Extent(Number number) : value(static_cast<std::uint64_t>(number)) {}
-  };
-
-  Extents() = default;
-  Extents(std::initializer_list<Extent> extents) {
-    for (const Extent& extent : extents) values_.push_back(extent.value);
-  }
-  Extents(Shape extents) : values_(std::move(extents)) {}
-  template <std::ranges::input_range Numbers>
-  requires(std::integral<std::ranges::range_value_t<Numbers>> && !std::is_same_v<Numbers, Shape>)
-      Extents(const Numbers& numbers) {
-    for (const auto number : numbers) values_.push_back(static_cast<std::uint64_t>(number));
-  }
-
-  const Shape& shape() const& { return values_; }
-  Shape shape() && { return std::move(values_); }
-
- private:
-  Shape values_;
-};
-
-/// A dimension of a field: its name and its length, {"x", nx}.
-struct Dimension {
-  template <std::integral Number>
-  Dimension(std::string dimension_name, Number n)
-      : name(std::move(dimension_name)), length(static_cast<std::uint64_t>(n)) {}
-  std::string name;
-  std::uint64_t length;
-};
-
-/// Argument type for the shape of a field: extents, or dimensions with names, slowest first:
-/// {{"z", nz}, {"y", ny}, {"x", nx}}, a std::vector<Dimension>.
-class Dimensions : public Extents {
- public:
-  using Extents::Extents;
-  Dimensions() = default;
-  Dimensions(Extents extents) : Extents(std::move(extents)) {}
-  Dimensions(std::initializer_list<Dimension> dimensions)
-      : Dimensions(std::span<const Dimension>(dimensions.begin(), dimensions.size())) {}
-  Dimensions(const std::vector<Dimension>& dimensions)
-      : Dimensions(std::span<const Dimension>(dimensions)) {}
-
-  const std::vector<std::string>& names() const { return names_; }  ///< Empty: no names.
-
- private:
-  explicit Dimensions(std::span<const Dimension> dimensions)
-      : Extents(lengths_of(dimensions)), names_(names_of(dimensions)) {}
-  static Shape lengths_of(std::span<const Dimension> dimensions) {
-    Shape lengths;
-    for (const Dimension& dimension : dimensions) lengths.push_back(dimension.length);
-    return lengths;
-  }
-  static std::vector<std::string> names_of(std::span<const Dimension> dimensions) {
-    std::vector<std::string> names;
-    for (const Dimension& dimension : dimensions) names.push_back(dimension.name);
-    return names;
-  }
-
-  std::vector<std::string> names_;
-};
-
-/// A rectangular part of a field: {{first row, first column}, {rows, columns}}; in one dimension
-/// also {first, count}.
-struct Box {
-  Shape start;
-  Shape count;
-
-  Box() = default;
-  Box(Extents box_start, Extents box_count)
-      : start(std::move(box_start).shape()), count(std::move(box_count).shape()) {}
-  /// A template, so that Box({}, {}) selects the other constructor: the one box of a scalar.
-  template <std::integral First, std::integral Count>
-  Box(First first, Count n)
-      : start{static_cast<std::uint64_t>(first)}, count{static_cast<std::uint64_t>(n)} {}
-
-  std::uint64_t n_elements() const {
-    std::uint64_t product = 1;
-    for (const std::uint64_t extent : count) product *= extent;
-    return product;
-  }
-};
-
-/// Element type of a field: float, double, and all integers except bool.
-template <class T>
-concept Element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                   std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
-                  std::is_same_v<T, std::remove_cv_t<T>>;
-
-/// A range that owns its values and is destroyed at the end of the statement, such as a returned
-/// vector. Spans and other views do not match.
-template <class Range>
-concept TemporaryValues =
-    std::ranges::contiguous_range<Range> && !std::is_lvalue_reference_v<Range> &&
-    !std::ranges::borrowed_range<Range>;
-
-template <Element T>
-constexpr tailrace_dtype dtype_of() {
-  if constexpr (std::is_same_v<T, float>) return TAILRACE_F32;
-  if constexpr (std::is_same_v<T, double>) return TAILRACE_F64;
-  constexpr bool is_signed = std::is_signed_v<T>;
-  if constexpr (sizeof(T) == 1) return is_signed ? TAILRACE_I8 : TAILRACE_U8;
-  if constexpr (sizeof(T) == 2) return is_signed ? TAILRACE_I16 : TAILRACE_U16;
-  if constexpr (sizeof(T) == 4) return is_signed ? TAILRACE_I32 : TAILRACE_U32;
-  return is_signed ? TAILRACE_I64 : TAILRACE_U64;
-}
-
 /// Set an attribute of "/", a group or a field: a text, a number, or a range of numbers of one
 /// type. Alike on all ranks.
 inline void set_attribute(tailrace_file* file, const std::string& object_path,
@@ -340,6 +225,28 @@ class Field {
   template <TemporaryValues Range>
   void put(Range&& values) const = delete;
 
+  /// Put a view, whose extents are box.count: a part of an array, in any order. Tailrace gathers
+  /// the values when it encodes the step; keep them as for put().
+  ///   field.put(box, tailrace::view(u, {ny + 2, nx + 2}).interior(1));
+  void put(const Box& box, const View<T>& values) const {
+    if (!check_view(box, values)) return;
+    (void)tailrace_field_put_strided(file_, field_, box.start.data(), box.count.data(),
+                                     values.first(), in_bytes(values.strides()).data());
+  }
+  /// Put a std::mdspan, of any layout with strides.
+  template <StridedArray Array>
+  requires std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>
+  void put(const Box& box, const Array& values) const { put(box, view(values)); }
+  /// Copying forms: the values may change or be destroyed when the call returns.
+  void put_copy(const Box& box, const View<T>& values) const {
+    if (!check_view(box, values)) return;
+    (void)tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
+                                          values.first(), in_bytes(values.strides()).data());
+  }
+  template <StridedArray Array>
+  requires std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>
+  void put_copy(const Box& box, const Array& values) const { put_copy(box, view(values)); }
+
   /// Copying form of put(): `values` may change or be destroyed when the call returns.
   void put_copy(const Box& box, std::span<const T> values) const {
     if (!check_box(box, values.size())) return;
@@ -356,15 +263,12 @@ class Field {
   ///                  {pitch, 1});
   void put_copy(const Box& box, std::span<const T> values, const Extents& strides) const {
     if (!check_strides(box, values.size(), strides.shape())) return;
-    std::vector<T> dense;
-    try {
-      dense.reserve(box.n_elements() * n_parts());
-      gather(box.count, strides.shape(), values, dense);
-    } catch (const std::exception&) {
-      fail("no memory for " + std::to_string(box.n_elements()) + " elements");
-      return;
+    std::vector<std::int64_t> bytes;
+    for (const std::uint64_t stride : strides.shape()) {
+      bytes.push_back(static_cast<std::int64_t>(stride * element_bytes_));
     }
-    put_copy(box, dense);
+    (void)tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
+                                          values.data(), bytes.data());
   }
 
   /// Form of put() for values on a device, which the function of File::copy_from_device() copies.
@@ -406,11 +310,24 @@ class Field {
   }
 
   bool check_dimensions(const Box& box) const {
-    if (box.start.size() == shape_.size() && box.count.size() == shape_.size()) return true;
+    if (box.start.size() == shape_.size() && box.count.size() == shape_.size()) {
+      return check_signs("start", box.start) && check_signs("count", box.count);
+    }
     fail("the box has " + std::to_string(box.start.size()) + " and " +
          std::to_string(box.count.size()) + " numbers, the field has " +
          std::to_string(shape_.size()) + " dimensions");
     return false;
+  }
+
+  bool check_signs(const char* what, const Shape& numbers) const {
+    for (std::size_t d = 0; d < numbers.size(); ++d) {
+      const auto number = static_cast<std::int64_t>(numbers[d]);
+      if (number >= 0) continue;
+      fail("the box has " + std::string(what) + " " + std::to_string(number) + " in dimension " +
+           std::to_string(d));
+      return false;
+    }
+    return true;
   }
 
   /// Check the sizes of the span and the box here, because the C API trusts its pointers.
@@ -446,21 +363,27 @@ class Field {
     return false;
   }
 
-  void gather(const Shape& count, const Shape& strides, std::span<const T> values,
-              std::vector<T>& dense) const {
-    std::uint64_t n_left = 1;
-    for (const std::uint64_t extent : count) n_left *= extent;
-    Shape at(count.size(), 0);
-    for (std::uint64_t from = 0; n_left > 0; --n_left) {
-      const T* const element = values.data() + from * n_parts();
-      dense.insert(dense.end(), element, element + n_parts());
-      for (std::size_t d = count.size(); d-- > 0;) {
-        from += strides[d];
-        if (++at[d] < count[d]) break;
-        from -= count[d] * strides[d];
-        at[d] = 0;
-      }
+  bool check_view(const Box& box, const View<T>& values) const {
+    if (!check_dimensions(box)) return false;
+    const bool fits = values.error().empty() && values.extents() == box.count;
+    if (fits) return true;
+    fail(!values.error().empty() ? values.error()
+                                 : "the view has " + extents_text(values.extents()) +
+                                       " values, the box " + extents_text(box.count));
+    return false;
+  }
+
+  static std::string extents_text(const Shape& extents) {
+    std::string text;
+    for (const std::uint64_t extent : extents) {
+      text += (text.empty() ? "" : "x") + std::to_string(extent);
     }
+    return text.empty() ? "1" : text;
+  }
+
+  static std::vector<std::int64_t> in_bytes(std::vector<std::int64_t> strides) {
+    for (std::int64_t& stride : strides) stride *= static_cast<std::int64_t>(sizeof(T));
+    return strides;
   }
 
   tailrace_file* file_;

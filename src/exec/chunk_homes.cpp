@@ -297,7 +297,7 @@ Status PieceExchange::add_pieces(ChunkKey key, ByteWriter& writer) const {
     if (put.source != nullptr) {
       TAILRACE_TRY(put.source->read_part(part.box, part.box, to));
     } else {
-      copy_box(part.box, put.box, put.values, part.box, to, plan.element_bytes());
+      put.copy_to(part.box, part.box, to, plan.element_bytes());
     }
   }
   return Status();

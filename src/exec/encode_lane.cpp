@@ -124,7 +124,7 @@ void gather_local_parts(const FieldPlan& plan, const ChunkJob& job, Buffer& valu
   for (const LocalPart& part : job.local) {
     const PutRecord& put = plan.puts[part.put_index];
     if (put.values == nullptr) continue;
-    copy_box(part.box, put.box, put.values, target, values.data(), plan.element_bytes());
+    put.copy_to(part.box, target, values.data(), plan.element_bytes());
   }
 }
 
@@ -158,14 +158,16 @@ std::span<const std::byte> borrow_values(const FieldPlan& plan, const ChunkJob& 
   if (!job.remote.empty() || job.local.size() != 1) return {};
   const Box& part = job.local.front().box;
   const PutRecord& put = plan.puts[job.local.front().put_index];
-  if (put.values == nullptr || part != plan.values_box(job.chunk_index)) return {};
-  // One run: after the first dimension with more than one row, the part covers the put completely.
+  const bool in_rows = put.values != nullptr && put.strides.empty();
+  if (!in_rows || part != plan.values_box(job.chunk_index)) return {};
+  // One run: after the first dimension with more than one row, the part covers the whole array.
+  const Shape& held = put.held.empty() ? put.box.count : put.held;
   std::uint64_t first = 0;
   bool inner = false;
   for (std::size_t d = 0; d < part.rank(); ++d) {
-    if (inner && part.count[d] != put.box.count[d]) return {};
+    if (inner && part.count[d] != held[d]) return {};
     inner = inner || part.count[d] > 1;
-    first = first * put.box.count[d] + part.start[d] - put.box.start[d];
+    first = first * held[d] + part.start[d] - put.box.start[d];
   }
   return {put.values + first * plan.element_bytes(), part.n_elements() * plan.element_bytes()};
 }

@@ -51,13 +51,29 @@ class BoxSource {
   }
 };
 
-/// One put: a box and its values.
+/// One put: a box and its values. The values are row-major over the box, or over a larger array
+/// that begins with the box's first element (a halo), or have any strides.
 struct PutRecord {
   Box box;
-  const std::byte* values = nullptr;  ///< Row-major over `box`; nullptr if pulled from `source`.
+  const std::byte* values = nullptr;  ///< The box's first value; nullptr: pulled from `source`.
   BoxSource* source = nullptr;
   Buffer copy;  ///< Owns the values if the caller requested a copy.
   std::shared_ptr<BoxSource> own_source = nullptr;  ///< Owns `source` if the caller does not.
+  Shape held = {};  ///< Extents of the larger array; empty: those of the box.
+  /// Bytes from value to value along each dimension, if no row-major array has the values; else
+  /// empty.
+  std::vector<std::int64_t> strides = {};
+
+  /// Set `held` or `strides`. @param given  bytes per dimension; null: the values are dense.
+  void set_strides(const std::int64_t* given, std::size_t element_bytes);
+  /// The box of the row-major array; only without `strides`.
+  Box held_box() const { return held.empty() ? box : Box{box.start, held}; }
+  bool dense() const { return held.empty() && strides.empty(); }
+  /// Copy `part` of the box into a dense row-major array that covers `to_box`. Thread-safe.
+  void copy_to(const Box& part, const Box& to_box, std::byte* to, std::size_t element_bytes) const;
+  /// A view of `part`, in place. With `strides` the part is copied into `buffer` first.
+  /// @error out_of_memory
+  Result<StridedValues> view(const Box& part, DType dtype, Buffer& buffer) const;
 };
 
 /// A part of a chunk that lies in one of this rank's puts.

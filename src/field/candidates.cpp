@@ -53,7 +53,10 @@ Status add_part(const TouchedPut& touched, Box part, DType dtype, std::uint64_t 
   const PutRecord& put = *touched.put;
   if (put.source != nullptr) part = middle_of(part, dtype, pulled_bytes_max);
   if (put.source == nullptr) {
-    sample.parts.push_back(strided_part(put.box, put.values, dtype, part));
+    Buffer buffer;
+    TAILRACE_TAKE(const StridedValues values, put.view(part, dtype, buffer));
+    sample.parts.push_back(values);
+    if (buffer.allocated()) sample.read.push_back(std::move(buffer));
   } else {
     Buffer values(part.n_elements() * dtype_bytes(dtype));
     if (!values.allocated())

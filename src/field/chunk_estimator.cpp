@@ -197,9 +197,11 @@ Result<std::unique_ptr<ChunkEstimator>> ChunkEstimator::make(const CodecRequest&
                                                 std::move(sample), recipe.spread));
 }
 
-std::optional<StridedValues> values_in_memory(const ChunkGrid& grid, std::uint64_t chunk_index,
-                                              DType dtype, std::span<const PutRecord> puts,
-                                              std::span<const LocalPart> parts) {
+Result<std::optional<StridedValues>> values_in_memory(const ChunkGrid& grid,
+                                                      std::uint64_t chunk_index, DType dtype,
+                                                      std::span<const PutRecord> puts,
+                                                      std::span<const LocalPart> parts,
+                                                      Buffer& buffer) {
   const Box held = grid.clipped_box(chunk_index);
   const LocalPart* largest = nullptr;
   for (const LocalPart& part : parts) {
@@ -208,9 +210,10 @@ std::optional<StridedValues> values_in_memory(const ChunkGrid& grid, std::uint64
     if (common.empty()) continue;
     if (largest == nullptr || part.box.n_elements() > largest->box.n_elements()) largest = &part;
   }
-  if (largest == nullptr) return std::nullopt;
-  const PutRecord& put = puts[largest->put_index];
-  return strided_part(put.box, put.values, dtype, intersect(largest->box, held));
+  if (largest == nullptr) return std::optional<StridedValues>();
+  const Box common = intersect(largest->box, held);
+  TAILRACE_TAKE(const StridedValues values, puts[largest->put_index].view(common, dtype, buffer));
+  return std::optional(values);
 }
 
 }  // namespace tailrace

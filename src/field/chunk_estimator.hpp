@@ -39,8 +39,12 @@ class ChunkEstimator {
 
 /// The largest part of a chunk that is in memory in one of this rank's puts. Nothing if all of it
 /// is pulled from a source, or on other ranks. Not collective.
-std::optional<StridedValues> values_in_memory(const ChunkGrid& grid, std::uint64_t chunk_index,
-                                              DType dtype, std::span<const PutRecord> puts,
-                                              std::span<const LocalPart> parts);
+/// @param buffer  holds the values if they must be copied (PutRecord::view()).
+/// @error out_of_memory
+Result<std::optional<StridedValues>> values_in_memory(const ChunkGrid& grid,
+                                                      std::uint64_t chunk_index, DType dtype,
+                                                      std::span<const PutRecord> puts,
+                                                      std::span<const LocalPart> parts,
+                                                      Buffer& buffer);
 
 }  // namespace tailrace

@@ -50,9 +50,9 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
                        " are possible; lower chunk=");
 }
 
-/// Scan this rank's values of one field for a relative bound. Pulled values are read in pieces of
-/// the size of a chunk: the requested chunk shape, or a guess, since the shape may not be chosen
-/// yet.
+/// Scan this rank's values of one field for a relative bound. Values that are pulled, or not dense,
+/// are read in pieces of the size of a chunk. That is the requested chunk shape, or a guess, since
+/// the shape may not be chosen yet.
 Status scan_values(const FieldState& field, RangeEvidence& evidence) {
   const FieldDefinition& definition = field.definition;
   const FieldOptions& options = definition.options;
@@ -63,7 +63,7 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
                               : slab_shape_for(definition.shape, element, options.chunk_bytes)};
   for (const PutRecord& put : field.puts) {
     if (put.box.empty()) continue;
-    if (put.source == nullptr) {
+    if (put.source == nullptr && put.dense()) {
       evidence.add(definition.dtype, {put.values, put.box.n_elements() * element},
                    definition.options.fill_value);
       continue;
@@ -78,7 +78,11 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
                       definition.name() + ": not enough memory to read " + box_text(part));
         return;
       }
-      read = put.source->read(part, values.bytes());
+      if (put.source != nullptr) {
+        read = put.source->read(part, values.bytes());
+      } else {
+        put.copy_to(part, part, values.data(), element);
+      }
       if (read.ok()) {
         evidence.add(definition.dtype, values.bytes(), definition.options.fill_value);
       }

@@ -66,7 +66,8 @@ Result<std::size_t> GatheredSteps::define(
   return index;
 }
 
-Status GatheredSteps::put(std::size_t field_index, const Box& box, const void* values) {
+Status GatheredSteps::put(std::size_t field_index, const Box& box, const void* values,
+                          const std::int64_t* strides) {
   GatheredField& field = fields_.at(field_index);
   if (Status fits = check_box(field.step, box); !fits.ok()) return record_.note(fits);
   field.put_called = true;
@@ -76,7 +77,11 @@ Status GatheredSteps::put(std::size_t field_index, const Box& box, const void* v
         Status(Code::invalid_argument,
                field.step.name() + ": box " + box_text(box) + " was put without values"));
   }
-  const Status kept = keep_values(field, box, static_cast<const std::byte*>(values));
+  PutRecord put;
+  put.box = box;
+  put.values = static_cast<const std::byte*>(values);
+  put.set_strides(strides, dtype_bytes(field.step.dtype));
+  const Status kept = keep_values(field, put);
   return kept.ok() ? kept : record_.note(kept);
 }
 
@@ -125,7 +130,8 @@ bool GatheredSteps::anything_open(bool continues) const {
 }
 
 /// Copy a box of the open step, if the limit on waiting steps has room for it.
-Status GatheredSteps::keep_values(GatheredField& field, const Box& box, const std::byte* values) {
+Status GatheredSteps::keep_values(GatheredField& field, const PutRecord& put) {
+  const Box& box = put.box;
   const std::size_t element = dtype_bytes(field.step.dtype);
   const WaitingSteps::Place place = field.steps.place_for(box, element, field.n_per_chunk());
   if (place.bytes_to_take > 0) {
@@ -149,7 +155,7 @@ Status GatheredSteps::keep_values(GatheredField& field, const Box& box, const st
   PutRecord record;
   record.box = box;
   field.puts.push_back(std::move(record));
-  const Status kept = local_part([&] { return field.steps.put(place, box, values); });
+  const Status kept = local_part([&] { return field.steps.put(place, put, element); });
   if (!kept.ok()) field.puts.pop_back();
   return kept.within(field.step.name());
 }

@@ -50,7 +50,8 @@ class GatheredSteps {
   bool holds(std::size_t field_index) const { return fields_.contains(field_index); }
   bool empty() const { return fields_.empty(); }
   /// Copy a box of the open step. Not collective. @error noted in the record
-  Status put(std::size_t field_index, const Box& box, const void* values);
+  Status put(std::size_t field_index, const Box& box, const void* values,
+             const std::int64_t* strides = nullptr);
   /// Form of put() for values on a device. Holds at most 8 MiB, or one row, beyond the copy.
   Status put_device(std::size_t field_index, const Box& box, const void* values,
                     const CopyFromDevice& copy);
@@ -128,7 +129,7 @@ class GatheredSteps {
   Status check_coverage(Comm& comm);
   Status submit(std::size_t field_index, GatheredField& field, std::uint64_t n_steps);
   bool defers() const { return options_.mode != StepMode::sync; }
-  Status keep_values(GatheredField& field, const Box& box, const std::byte* values);
+  Status keep_values(GatheredField& field, const PutRecord& put);
   void forget_open_step();
 
   StepRecord& record_;

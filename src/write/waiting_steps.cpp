@@ -76,7 +76,8 @@ WaitingSteps::Place WaitingSteps::place_for(const Box& box, std::size_t element_
   return place;
 }
 
-Status WaitingSteps::put(const Place& place, const Box& box, const std::byte* values) {
+Status WaitingSteps::put(const Place& place, const PutRecord& put, std::size_t element_bytes) {
+  const Box& box = put.box;
   if (place.run == runs_.size()) {
     Run run;
     run.box = box;
@@ -92,7 +93,7 @@ Status WaitingSteps::put(const Place& place, const Box& box, const std::byte* va
     held_bytes_ += bytes_held_by(runs_.back());
   }
   Run& run = runs_[place.run];
-  std::memcpy(run.values.data() + run.n_steps * run.step_bytes, values, run.step_bytes);
+  put.copy_to(box, box, run.values.data() + run.n_steps * run.step_bytes, element_bytes);
   ++run.n_steps;
   next_ = place.run + 1;
   return Status();

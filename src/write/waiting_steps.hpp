@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exec/field_plan.hpp"
 #include "trz/base/box.hpp"
 #include "trz/base/buffer.hpp"
 #include "trz/base/status.hpp"
@@ -52,7 +53,7 @@ class WaitingSteps {
   /// O(log n), plus O(n log n) once a step.
   Place place_for(const Box& box, std::size_t element_bytes, std::uint64_t n_per_chunk);
   /// Copy the values of the box to its target. @error out_of_memory
-  Status put(const Place& place, const Box& box, const std::byte* values);
+  Status put(const Place& place, const PutRecord& put, std::size_t element_bytes);
   /// Place the open step, the field's first here, after the chunk's first `n_in_file` steps, which
   /// the file has. These are fewer than the chunk holds. Copies of the open step stand in for them
   /// in memory, only for the shape.

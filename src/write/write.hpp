@@ -93,7 +93,10 @@ class Writer final {
   /// Record that `values` (row-major, box.count) belong at `box`. Not collective; any number of
   /// calls. The memory must stay unchanged until end_step returns, unless `copy`. An empty box is
   /// allowed. @error invalid_argument, bad_coverage (box outside the shape)
-  Status put(std::size_t field_index, const Box& box, const void* values, bool copy = false);
+  /// @param strides  bytes from value to value along each dimension, of any sign; `values` is the
+  /// box's first value. Null: the values are dense.
+  Status put(std::size_t field_index, const Box& box, const void* values, bool copy = false,
+             const std::int64_t* strides = nullptr);
   /// Record a source of values, which are pulled chunk by chunk when they are needed. `source` must
   /// live until end_step returns. Pulled boxes must be whole chunks, so options.chunk_shape must be
   /// given.

@@ -139,9 +139,10 @@ Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
   return define_entry(plain);
 }
 
-Status Writer::put(std::size_t field_index, const Box& box, const void* values, bool copy) {
-  if (gathered_.holds(field_index)) return gathered_.put(field_index, box, values);
-  return record_.put(field_index, box, values, copy);
+Status Writer::put(std::size_t field_index, const Box& box, const void* values, bool copy,
+                   const std::int64_t* strides) {
+  if (gathered_.holds(field_index)) return gathered_.put(field_index, box, values, strides);
+  return record_.put(field_index, box, values, copy, strides);
 }
 
 Status Writer::put_source(std::size_t field_index, const Box& box, BoxSource& source) {

@@ -424,7 +424,9 @@ Status JobSampler::sample(std::size_t job_index) {
     TAILRACE_TRY(field.puts[part->put_index].source->look(part->box, read.bytes()));
     values = strided_part(part->box, read.data(), dtype, part->box);
   } else {
-    values = values_in_memory(field.grid(), job.chunk_index, dtype, field.puts, job.local);
+    TAILRACE_TAKE(
+        values, values_in_memory(field.grid(), job.chunk_index, dtype, field.puts, job.local, read)
+                    .within(where));
   }
   if (!values) return Status();
   TAILRACE_TAKE(sampled_[job_index],

@@ -132,7 +132,8 @@ Result<PutRecord> StepRecord::check_put(std::size_t number, const Box& box) {
   return record;
 }
 
-Status StepRecord::put(std::size_t number, const Box& box, const void* values, bool copy) {
+Status StepRecord::put(std::size_t number, const Box& box, const void* values, bool copy,
+                       const std::int64_t* strides) {
   Result<PutRecord> record = check_put(number, box);
   if (!record.ok()) return record.status();
   if (box.empty()) return Status();
@@ -142,14 +143,17 @@ Status StepRecord::put(std::size_t number, const Box& box, const void* values, b
                                                    " was put without values"));
   }
   record->values = static_cast<const std::byte*>(values);
+  const std::size_t element = dtype_bytes(its.definition.dtype);
+  record->set_strides(strides, element);
   if (copy) {
-    record->copy =
-        Buffer::copy_of({record->values, box.n_elements() * dtype_bytes(its.definition.dtype)});
+    record->copy = Buffer(box.n_elements() * element);
     if (!record->copy.allocated()) {
       return note(Status(Code::out_of_memory,
                          its.definition.name() + ": no memory to copy box " + box_text(box)));
     }
+    record->copy_to(box, box, record->copy.data(), element);
     record->values = record->copy.data();
+    record->set_strides(nullptr, element);
   }
   its.puts.push_back(std::move(*record));
   return Status();

@@ -35,7 +35,8 @@ class StepRecord {
   Status set_attribute(const std::string& object_path, const std::string& name,
                        AttributeValue value);
   Status set_coordinate(Coordinate coordinate);
-  Status put(std::size_t number, const Box& box, const void* values, bool copy);
+  Status put(std::size_t number, const Box& box, const void* values, bool copy,
+             const std::int64_t* strides = nullptr);
   Status put_source(std::size_t number, const Box& box, BoxSource& source);
   Status put_device(std::size_t number, const Box& box, const void* values,
                     const CopyFromDevice& copy);

@@ -48,6 +48,7 @@ program fortran_module
   call wrong_puts_fail_everywhere()
   call reads()
   call reads_attributes()
+  call names_and_times()
   call steps_beside_the_program()
   call alone()
   call MPI_Allreduce(MPI_IN_PLACE, n_failed, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
@@ -131,8 +132,8 @@ contains
   !! dimension, from an assumed-size array, and without a copy.
   subroutine sections_and_buffers()
     type(tailrace_file) :: file
-    type(tailrace_field) :: gaps, buffer, assumed, in_place, expression
-    real(real64) :: wide(2*nx, 3, 2*ny), plane(nx, ny, 1), flat(nx*ny)
+    type(tailrace_field) :: gaps, buffer, assumed, in_place, expression, halo, upside_down
+    real(real64) :: wide(2*nx, 3, 2*ny), plane(nx, ny, 1), flat(nx*ny), padded(0:nx+1, 0:ny+1, 1)
     integer :: i, j, whole(3), count(3), start(3), stat
     character(300) :: text
     whole = [nx, ny, n_ranks]
@@ -146,6 +147,8 @@ contains
     wide = -1
     wide(::2, 2:2, ::2) = reshape(plane, [nx, 1, ny])
     flat = reshape(plane, [nx*ny])
+    padded = -1
+    padded(1:nx, 1:ny, :) = plane
     call file%create(in_folder('parts.h5'), comm=MPI_COMM_WORLD%mpi_val, codec='portable', &
                      options='replace=on')
     call file%define('/gaps', tailrace_real64, whole, gaps, chunk=[nx, 2, 1])
@@ -153,6 +156,10 @@ contains
     call file%define('/assumed', tailrace_real64, whole, assumed, fill=-7)
     call file%define('/in_place', tailrace_real64, whole, in_place, fill=-9.5_real64)
     call file%define('/expression', tailrace_real64, whole, expression, fill=0.1)
+    call file%define('/halo', tailrace_real64, whole, halo)
+    call file%define('/upside_down', tailrace_real64, whole, upside_down)
+    call file%put(halo, padded(1:nx, 1:ny, :), start=start, copy=.false.)
+    call file%put(upside_down, plane(:, ny:1:-1, :), start=start, copy=.false.)
     call file%put(gaps, wide(::2, 2, ::2), start=start, count=count)
     call file%put(buffer, flat, start=start, count=count)
     call put_assumed(file, assumed, flat, start, count)
@@ -162,6 +169,39 @@ contains
     call expect(stat == tailrace_ok, 'parts: '//trim(text))
     call file%close()
   end subroutine sections_and_buffers
+
+  !> Names, coordinates and times of three steps; Python reads them.
+  subroutine names_and_times()
+    type(tailrace_file) :: file
+    type(tailrace_field) :: u, mean
+    real(real32) :: values(nx, 1)
+    real(real64) :: x(2*nx)
+    integer :: i, step, stat
+    character(300) :: text
+    x = [(0.5_real64*i, i = 1, 2*nx)]
+    call file%create(in_folder('named.h5'), comm=MPI_COMM_WORLD%mpi_val, replace=.true.)
+    call file%define('/u', tailrace_real32, [nx, n_ranks], u, over_time=.true., &
+                     dims=[character(4) :: 'x', 'rank'])
+    call file%define('/mean', tailrace_real32, [integer ::], mean, over_time=.true., &
+                     time_dim='time')
+    call file%set_coordinate('/x', x(2::2), units='m')
+    call file%set_coordinate('/rank', [(i, i = 1, n_ranks)])
+    do step = 0, 2
+      values = step + rank
+      call file%put(u, values, start=[1, rank + 1])
+      if (rank == 0) call file%put(mean, 0.5_real32*step)
+      call file%set_time(0.25_real64*step, units='days since 2000-01-01')
+      call file%end_step()
+    end do
+    call file%define('/v', tailrace_real32, [nx, n_ranks], u, dims=['x'], stat=stat, errmsg=text)
+    call expect(stat == tailrace_invalid_argument .and. index(text, 'field "/v": dims has 1') == 1, &
+                'one name for two dimensions: '//trim(text))
+    call file%end_step(stat=stat)
+    call expect(stat /= tailrace_ok, 'a step with too few names')
+    call file%set_coordinate('/y', [.true.], stat=stat, errmsg=text)
+    call expect(index(text, 'coordinate "/y": values must be a list') == 1, 'logical: '//trim(text))
+    call file%abandon()
+  end subroutine names_and_times
 
   subroutine put_assumed(file, field, values, start, count)
     type(tailrace_file), intent(in) :: file
@@ -200,8 +240,8 @@ contains
         case (4)
           call file%put(field, right(:, 1), start=[1, rank + 1], stat=stat, errmsg=text)
         case (5)
-          call file%put(field, wide(::2, :), start=[1, rank + 1], copy=.false., stat=stat, &
-                        errmsg=text)
+          call file%put(field, wide(::2, 1), start=[1, rank + 1], count=[nx, 1], copy=.false., &
+                        stat=stat, errmsg=text)
         case (6)
           call file%put(field, right, start=[1, rank + 1], count=[nx, 2], stat=stat, errmsg=text)
         case (7)

@@ -185,11 +185,17 @@ DECLARATIONS = {
         inline tailrace::Reader reader = tailrace::Reader::open("small.h5");""",
     "docs/readers.md": "",
     "docs/simulation.md": """
-        std::uint64_t rank, n_ranks, n_rows, n_columns, x0, y0, nx, ny, pitch;
+        std::uint64_t rank, n_ranks, n_rows, n_columns, x0, y0, nx, ny;
         const float* density;
-        std::vector<float> values;
+        std::vector<float> values, u;
+        std::vector<int> first, end;
+        struct Span {
+          using value_type = float;
+          float* data_handle() const;
+          int rank() const, extent(int) const, stride(int) const;
+        } m;
         extern tailrace::Field<float> field;
-        extern tailrace::File file;
+        inline tailrace::File file = tailrace::File::create("run.h5");
         const float* device_pointer;
         enum Kind { cudaMemcpyDeviceToHost };
         int cudaMemcpy(void* to, const void* from, std::size_t n_bytes, Kind);""",

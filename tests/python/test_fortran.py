@@ -46,13 +46,22 @@ def test_module(tmp_path, ranks):
     planes = (np.arange(1, NX + 1)[None, None, :] + 10 * np.arange(1, NY + 1)[None, :, None]
               + 100 * np.arange(1, ranks + 1)[:, None, None])
     with h5py.File(tmp_path / "parts.h5") as file:
-        for name in ["gaps", "assumed", "in_place"]:
+        for name in ["gaps", "assumed", "in_place", "halo"]:
             assert (file[name][...] == planes).all(), name
+        assert (file["upside_down"][...] == planes[:, ::-1]).all()
         assert (file["expression"][...] == 2 * planes).all()
         assert abs(file["buffer"][...] - planes).max() <= 1e-6
         assert file["gaps"].chunks == (1, 2, NX) and file["in_place"].fillvalue == -9.5
         assert file["assumed"].fillvalue == -7
         assert file["expression"].fillvalue == np.float32(0.1)
+
+    with h5py.File(tmp_path / "named.h5") as file:
+        assert [scales[0].name for scales in file["u"].dims] == ["/time", "/rank", "/x"]
+        assert [scales[0].name for scales in file["mean"].dims] == ["/time"]
+        assert file["x"][:].tolist() == list(range(1, NX + 1))
+        assert file["rank"][:].tolist() == list(range(1, ranks + 1))
+        assert file["time"][:].tolist() == [0, 0.25, 0.5]
+        assert file["time"].attrs["units"] in ("days since 2000-01-01", b"days since 2000-01-01")
 
     with h5py.File(tmp_path / "wrong.h5") as file:
         assert list(file) == ["u"]

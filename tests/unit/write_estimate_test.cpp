@@ -200,13 +200,19 @@ TEST(ValuesInMemory, AreTheLargestLocalPart) {
   puts[2].box = {{0, 0}, {10, 10}};  // Pulled from a source, not in memory.
   const std::vector<LocalPart> parts = {
       {0, {{8, 0}, {2, 3}}}, {1, {{8, 3}, {2, 7}}}, {2, {{8, 0}, {2, 10}}}};
-  const auto values = values_in_memory(grid, 2, DType::f32, puts, parts);
+  Buffer buffer;
+  const Result<std::optional<StridedValues>> found =
+      values_in_memory(grid, 2, DType::f32, puts, parts, buffer);
+  ASSERT_TRUE(found.ok());
+  const std::optional<StridedValues>& values = *found;
   ASSERT_TRUE(values);
   EXPECT_EQ(values->shape, (Shape{2, 7}));
   EXPECT_EQ(values->strides, (Shape{7, 1}));
   EXPECT_EQ(values->data, puts[1].values + 8 * 7 * sizeof(float));
-  EXPECT_FALSE(values_in_memory(grid, 2, DType::f32, puts, std::span(parts).subspan(2)));
-  EXPECT_FALSE(values_in_memory(grid, 2, DType::f32, puts, {}));
+  const auto others = std::span(parts).subspan(2);
+  EXPECT_FALSE(*values_in_memory(grid, 2, DType::f32, puts, others, buffer));
+  EXPECT_FALSE(*values_in_memory(grid, 2, DType::f32, puts, {}, buffer));
+  EXPECT_FALSE(buffer.allocated());
 }
 
 }  // namespace

@@ -1,0 +1,275 @@
+// Shapes, boxes and views of memory of Tailrace's C++ API. Included by tailrace.hpp.
+
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <ranges>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <tailrace/tailrace.h>
+
+namespace tailrace {
+inline namespace api {
+
+/// Extents or positions per dimension, slowest first.
+using Shape = std::vector<std::uint64_t>;
+
+/// Argument type for one number per dimension, of any integral type: {i, 0, n}, a Shape, a
+/// std::vector<int>, a std::array, a span. A negative number fails where it is used.
+class Extents {
+ public:
+  struct Extent {
+    std::uint64_t value;
+    template <std::integral Number>
+    Extent(Number number) : value(static_cast<std::uint64_t>(number)) {}
+  };
+
+  Extents() = default;
+  Extents(std::initializer_list<Extent> extents) {
+    for (const Extent& extent : extents) values_.push_back(extent.value);
+  }
+  Extents(Shape extents) : values_(std::move(extents)) {}
+  template <std::ranges::input_range Numbers>
+  requires(std::integral<std::ranges::range_value_t<Numbers>> && !std::is_same_v<Numbers, Shape>)
+      Extents(const Numbers& numbers) {
+    for (const auto number : numbers) values_.push_back(static_cast<std::uint64_t>(number));
+  }
+
+  const Shape& shape() const& { return values_; }
+  Shape shape() && { return std::move(values_); }
+
+ private:
+  Shape values_;
+};
+
+/// A dimension of a field: its name and its length, {"x", nx}.
+struct Dimension {
+  template <std::integral Number>
+  Dimension(std::string dimension_name, Number n)
+      : name(std::move(dimension_name)), length(static_cast<std::uint64_t>(n)) {}
+  std::string name;
+  std::uint64_t length;
+};
+
+/// Argument type for the shape of a field: extents, or dimensions with names, slowest first:
+/// {{"z", nz}, {"y", ny}, {"x", nx}}, a std::vector<Dimension>.
+class Dimensions : public Extents {
+ public:
+  using Extents::Extents;
+  Dimensions() = default;
+  Dimensions(Extents extents) : Extents(std::move(extents)) {}
+  Dimensions(std::initializer_list<Dimension> dimensions)
+      : Dimensions(std::span<const Dimension>(dimensions.begin(), dimensions.size())) {}
+  Dimensions(const std::vector<Dimension>& dimensions)
+      : Dimensions(std::span<const Dimension>(dimensions)) {}
+
+  const std::vector<std::string>& names() const { return names_; }  ///< Empty: no names.
+
+ private:
+  explicit Dimensions(std::span<const Dimension> dimensions)
+      : Extents(lengths_of(dimensions)), names_(names_of(dimensions)) {}
+  static Shape lengths_of(std::span<const Dimension> dimensions) {
+    Shape lengths;
+    for (const Dimension& dimension : dimensions) lengths.push_back(dimension.length);
+    return lengths;
+  }
+  static std::vector<std::string> names_of(std::span<const Dimension> dimensions) {
+    std::vector<std::string> names;
+    for (const Dimension& dimension : dimensions) names.push_back(dimension.name);
+    return names;
+  }
+
+  std::vector<std::string> names_;
+};
+
+/// A rectangular part of a field: {{first row, first column}, {rows, columns}}; in one dimension
+/// also {first, count}. The functions say which numbers they take. All take integers of any type;
+/// the put that gets a box with negative numbers reports them.
+struct Box {
+  Shape start;
+  Shape count;
+
+  Box() = default;
+  Box(Extents box_start, Extents box_count)
+      : start(std::move(box_start).shape()), count(std::move(box_count).shape()) {}
+  /// A template, so that Box({}, {}) selects the other constructor: the one box of a scalar.
+  template <std::integral First, std::integral Count>
+  Box(First first, Count n)
+      : start{static_cast<std::uint64_t>(first)}, count{static_cast<std::uint64_t>(n)} {}
+
+  /// Box with its first element and its number of elements per dimension, like the constructor.
+  static Box from_start_count(Extents start, Extents count) {
+    return Box(std::move(start), std::move(count));
+  }
+  /// Box with its first element and its end, one past the last element, per dimension.
+  static Box from_start_end(Extents start, const Extents& end) {
+    Box box(std::move(start), end);
+    for (std::size_t d = 0; d < box.count.size() && d < box.start.size(); ++d) {
+      box.count[d] -= box.start[d];
+    }
+    return box;
+  }
+
+  std::uint64_t n_elements() const {
+    std::uint64_t product = 1;
+    for (const std::uint64_t extent : count) product *= extent;
+    return product;
+  }
+};
+
+/// Element type of a field: float, double, and all integers except bool.
+template <class T>
+concept Element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                   std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
+                  std::is_same_v<T, std::remove_cv_t<T>>;
+
+/// A range that owns its values and is destroyed at the end of the statement, such as a returned
+/// vector. Spans and other views do not match.
+template <class Range>
+concept TemporaryValues =
+    std::ranges::contiguous_range<Range> && !std::is_lvalue_reference_v<Range> &&
+    !std::ranges::borrowed_range<Range>;
+
+/// std::mdspan and classes like it: strided arrays that do not own their values.
+template <class Array>
+concept StridedArray = requires(const Array& array, std::size_t d) {
+  { array.rank() } -> std::convertible_to<std::size_t>;
+  { array.extent(d) } -> std::convertible_to<std::uint64_t>;
+  { array.stride(d) } -> std::convertible_to<std::int64_t>;
+  { *array.data_handle() } -> std::convertible_to<typename Array::value_type>;
+};
+
+/// Values in memory that belong to a box: a part of an array, for example the interior of a block
+/// with a halo. Made by view(). It does not own the values. The put that gets the view reports
+/// errors of its functions.
+template <class T>
+class View {
+ public:
+  /// View an array of any order.
+  /// @param first    the view's first value.
+  /// @param strides  values from one to the next along each dimension; may be negative.
+  View(const T* first, Shape extents, std::vector<std::int64_t> strides)
+      : first_(first), extents_(std::move(extents)), strides_(std::move(strides)) {
+    if (strides_.size() == extents_.size()) return;
+    fail(std::to_string(strides_.size()) + " strides for " + std::to_string(extents_.size()) +
+         " dimensions");
+  }
+  /// View a dense, row-major array.
+  View(const T* first, Shape extents)
+      : first_(first), extents_(std::move(extents)), strides_(extents_.size()) {
+    std::int64_t stride = 1;
+    for (std::size_t d = extents_.size(); d-- > 0;) {
+      strides_[d] = stride;
+      stride *= static_cast<std::int64_t>(extents_[d]);
+    }
+  }
+
+  /// The view without `n` values at both ends of every dimension.
+  View interior(std::uint64_t n) const { return interior(Shape(extents_.size(), n)); }
+  /// The view without a halo of these widths, one for each dimension.
+  View interior(const Extents& widths) const {
+    Shape count = extents_;
+    for (std::size_t d = 0; d < count.size() && d < widths.shape().size(); ++d) {
+      count[d] -= std::min(count[d], 2 * widths.shape()[d]);
+    }
+    return sub(widths, count);
+  }
+  /// A part of the view.
+  View sub(const Extents& start, const Extents& count) const {
+    View part = *this;
+    const Shape& from = start.shape();
+    const Shape& n = count.shape();
+    if (from.size() != extents_.size() || n.size() != extents_.size()) {
+      part.fail("a part of " + std::to_string(from.size()) + " and " + std::to_string(n.size()) +
+                " dimensions, the view has " + std::to_string(extents_.size()));
+      return part;
+    }
+    for (std::size_t d = 0; d < n.size(); ++d) {
+      if (from[d] > extents_[d] || n[d] > extents_[d] - from[d]) {
+        part.fail("a part of " + std::to_string(n[d]) + " values from " + std::to_string(from[d]) +
+                  " along dimension " + std::to_string(d) + ", which has " +
+                  std::to_string(extents_[d]));
+        return part;
+      }
+      part.extents_[d] = n[d];
+      if (n[d] > 0) part.first_ += static_cast<std::int64_t>(from[d]) * strides_[d];
+    }
+    return part;
+  }
+
+  const T* first() const { return first_; }
+  const Shape& extents() const { return extents_; }
+  const std::vector<std::int64_t>& strides() const { return strides_; }
+  const std::string& error() const { return error_; }  ///< Empty: none.
+  /// Record an error, which the next put reports.
+  void fail(const std::string& why) {
+    if (error_.empty()) error_ = "the view is wrong: " + why;
+  }
+
+ private:
+  const T* first_;
+  Shape extents_;
+  std::vector<std::int64_t> strides_;
+  std::string error_;
+};
+
+/// View a dense, row-major array of these extents.
+///   field.put(box, tailrace::view(u.data(), {nz + 2, ny + 2, nx + 2}).interior(1));
+template <Element T>
+View<T> view(const T* values, const Extents& extents) {
+  return View<T>(values, extents.shape());
+}
+/// View an array of any order; see View.
+template <Element T>
+View<T> view(const T* first, const Extents& extents, std::vector<std::int64_t> strides) {
+  return View<T>(first, extents.shape(), std::move(strides));
+}
+/// View the values of a vector, array or span. A temporary does not compile.
+template <std::ranges::contiguous_range Range>
+requires(!TemporaryValues<Range> &&
+         std::ranges::sized_range<Range>) auto view(Range&& values, const Extents& extents) {
+  View<std::ranges::range_value_t<Range>> whole(std::ranges::data(values), extents.shape());
+  std::uint64_t n_expected = 1;
+  for (const std::uint64_t extent : extents.shape()) n_expected *= extent;
+  if (n_expected != std::ranges::size(values)) {
+    whole.fail("its extents need " + std::to_string(n_expected) + " values, " +
+               std::to_string(std::ranges::size(values)) + " were given");
+  }
+  return whole;
+}
+template <TemporaryValues Range>
+void view(Range&& values, const Extents& extents) = delete;
+/// View a std::mdspan.
+template <StridedArray Array>
+auto view(const Array& array) {
+  Shape extents(array.rank());
+  std::vector<std::int64_t> strides(extents.size());
+  for (std::size_t d = 0; d < extents.size(); ++d) {
+    extents[d] = static_cast<std::uint64_t>(array.extent(d));
+    strides[d] = static_cast<std::int64_t>(array.stride(d));
+  }
+  using T = std::remove_cv_t<typename Array::value_type>;
+  return View<T>(array.data_handle(), std::move(extents), std::move(strides));
+}
+
+template <Element T>
+constexpr tailrace_dtype dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return TAILRACE_F32;
+  if constexpr (std::is_same_v<T, double>) return TAILRACE_F64;
+  constexpr bool is_signed = std::is_signed_v<T>;
+  if constexpr (sizeof(T) == 1) return is_signed ? TAILRACE_I8 : TAILRACE_U8;
+  if constexpr (sizeof(T) == 2) return is_signed ? TAILRACE_I16 : TAILRACE_U16;
+  if constexpr (sizeof(T) == 4) return is_signed ? TAILRACE_I32 : TAILRACE_U32;
+  return is_signed ? TAILRACE_I64 : TAILRACE_U64;
+}
+
+}  // namespace api
+}  // namespace tailrace
