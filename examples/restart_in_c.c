@@ -66,10 +66,13 @@ int main(int argc, char** argv) {
   tailrace_field field;
   check(exists ? tailrace_file_open(path, ALL_RANKS, options, &file)
                : tailrace_file_create(path, ALL_RANKS, options, &file));
-  check(tailrace_field_define(file, "/u", TAILRACE_F64, 2, shape, "over-time=on", &field));
+  const char* const names[] = {"y", "x"};
+  check(tailrace_field_define_named(file, "/u", TAILRACE_F64, 2, shape, names, NULL, "over-time=on",
+                                    &field));
   for (; step < n_steps; ++step) {
     for (size_t i = 0; i < n; ++i) u[i] = 2.75 * u[i] * (1 - u[i]); /* The simulation. */
     check(tailrace_field_put(file, field, start, count, u));
+    check(tailrace_time_set(file, "/time", 0.25 * (double)step, "s"));
     check(tailrace_file_end_step(file, NULL));
   }
   check(tailrace_file_close(file));

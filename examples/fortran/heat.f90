@@ -40,7 +40,7 @@ program heat
 
   call file%create(path, comm=MPI_COMM_WORLD%mpi_val, replace=.true.)
   call file%define('/temperature', tailrace_real64, [n, n], temperature, codec='portable', &
-                   bound='abs=1e-3', over_time=.true.)
+                   bound='abs=1e-3', over_time=.true., dims=['x', 'y'])
   call file%set_attribute('/temperature', 'units', 'K')
   call file%set_attribute('/', 'steps_between_entries', every)
 
@@ -51,6 +51,7 @@ program heat
     call move_into(next, now)
     if (mod(step, every) /= 0) cycle
     call file%put(temperature, now(:, first:last), start=[1, first])
+    call file%set_time(real(step, real64))
     call file%end_step(report)
     n_written = n_written + 1
     if (rank == 0) print '(a,i4,a,f7.1,a,f7.2,a)', 'step ', step, ': ratio ', report%ratio, ', ', &

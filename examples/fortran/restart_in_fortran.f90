@@ -50,10 +50,12 @@ program restart
   else
     call file%create(path, comm=MPI_COMM_WORLD%mpi_val, mode=mode)
   end if
-  call file%define('/u', tailrace_real64, [n_columns, n_rows], field, over_time=.true.)
+  call file%define('/u', tailrace_real64, [n_columns, n_rows], field, over_time=.true., &
+                   dims=['x', 'y'])
   do while (step < n_steps)
     u = 2.75_real64*u*(1 - u)  ! The simulation.
     call file%put(field, u, start=[1, first])
+    call file%set_time(0.25_real64*step, units='s')
     call file%end_step()
     step = step + 1
   end do

@@ -123,6 +123,17 @@ Status GatheredSteps::refuse_source(std::size_t field_index) {
                                     "several steps is full; use chunks of one step"));
 }
 
+bool GatheredSteps::any_put() const {
+  return std::ranges::any_of(fields_, [](const auto& entry) { return entry.second.put_called; });
+}
+
+void GatheredSteps::retire_unput() {
+  for (const auto& [index, field] : fields_) {
+    if (!field.has_waited) record_.field(index).life = FieldLife::retired;
+  }
+  std::erase_if(fields_, [](const auto& entry) { return !entry.second.has_waited; });
+}
+
 bool GatheredSteps::anything_open(bool continues) const {
   return std::any_of(fields_.begin(), fields_.end(), [continues](const auto& entry) {
     return entry.second.put_called || (!continues && !entry.second.has_waited);

@@ -57,6 +57,10 @@ class GatheredSteps {
                     const CopyFromDevice& copy);
   /// The error of a source for such a field, noted in the record.
   Status refuse_source(std::size_t field_index);
+  /// True if this rank has put anything since the last step.
+  bool any_put() const;
+  /// Retire the fields that were defined since the last step. Call if no rank has put any.
+  void retire_unput();
   /// True if this rank has put anything, or defined a field, since the last step.
   /// @param continues  the file is of an earlier run, whose fields are defined again: not counted.
   bool anything_open(bool continues) const;

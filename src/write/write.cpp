@@ -772,9 +772,14 @@ Status Writer::close() {
     const bool never_committed = !output_.in_place() && !output_.pending();
     const bool open = gathered_.anything_open(appended_) || record_.anything(appended_);
     const bool must_commit = never_committed && flight_ == nullptr;  // Equal on all ranks.
-    std::uint64_t any_open = open || must_commit ? 1 : 0;
-    if (!must_commit) comm_->allreduce(std::span<std::uint64_t>(&any_open, 1), Reduction::max);
-    if (any_open != 0) ended = end_step().status();
+    std::uint64_t any[2] = {open || must_commit ? 1U : 0U,           // anything to write, any put
+                            record_.any_put() || gathered_.any_put() ? 1U : 0U};
+    if (!must_commit) comm_->allreduce(std::span<std::uint64_t>(any), Reduction::max);
+    if (appended_ && any[1] == 0) {  // A finished run, started again: it may set attributes only.
+      record_.retire_unput_over_time();
+      gathered_.retire_unput();
+    }
+    if (any[0] != 0) ended = end_step().status();
     // Also after a failed step: the commit of the one before may be pending.
     const Status waited = wait().status();
     const Status written = write_what_waits();

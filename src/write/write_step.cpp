@@ -196,6 +196,16 @@ bool StepRecord::anything(bool continues) const {
          std::ranges::any_of(fields, has_work);
 }
 
+bool StepRecord::any_put() const {
+  return std::ranges::any_of(fields, [](const FieldState& field) { return field.put_called; });
+}
+
+void StepRecord::retire_unput_over_time() {
+  for (FieldState& field : fields) {
+    if (field.is_new() && field.definition.options.over_time) field.life = FieldLife::retired;
+  }
+}
+
 std::string StepRecord::definitions_text() const {
   std::string text;
   for (const FieldState& field : fields) {

@@ -47,6 +47,11 @@ class StepRecord {
   /// @param continues  the file is of an earlier run, whose fields over time are defined again: not
   /// counted.
   bool anything(bool continues) const;
+  /// True if this rank has put anything since the last step.
+  bool any_put() const;
+  /// Retire the fields over time that were defined since the last step. Call if no rank has put
+  /// any.
+  void retire_unput_over_time();
   /// A text that is equal on two ranks exactly if they define the same fields and attributes.
   std::string definitions_text() const;
   /// Forget the puts. After a failure also forget attributes and fields that are not in the file,

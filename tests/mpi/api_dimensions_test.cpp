@@ -321,6 +321,30 @@ TEST(ApiDimensions, AContinuedFileKeepsItsNames) {
   check_series(path, 2);
 }
 
+/// A finished run that is started again defines and sets everything once more, and has no step.
+TEST(ApiDimensions, AFinishedRunStartedAgainNeedsNoStep) {
+  const std::string path = scratch();
+  for (const char* chunk : {"", ",chunk=2x24x10"}) {
+    for (int run = 0; run < 3; ++run) {
+      auto file = run == 0 ? create(path, "replace=on") : open(path);
+      auto u = file.define<double>("/u", {{"y", kPlane[0]}, {"x", kPlane[1]}},
+                                   std::string("over-time=on") + chunk);
+      u.set_attribute("units", "K");
+      file.set_coordinate("/x", std::vector<int>(kPlane[1], 4));
+      if (run == 2) file.set_attribute("/", "finished", 1);
+      if (run == 0) {
+        put_boxes<double>(u, mine(cut(kPlane, n_ranks())), 0, rough_value<double>);
+        file.end_step();
+      }
+      EXPECT_EQ(outcome_of([&] { file.close(); }).text, "");
+    }
+    if (!is_root()) continue;
+    const StockFile stock(path);
+    EXPECT_EQ(stock.shape("/u"), (Shape{1, kPlane[0], kPlane[1]}));
+    EXPECT_TRUE(stock.has_attribute("/", "finished"));
+  }
+}
+
 TEST(ApiDimensions, AFileWithoutNamesGetsThemWhenItIsContinued) {
   const std::string path = scratch();
   for (int run = 0; run < 2; ++run) {
