@@ -410,7 +410,8 @@ TAILRACE_API tailrace_error tailrace_time_set(tailrace_file* file, const char* p
  * allowed.
  * Not collective.
  *   start     first index in each dimension; NULL for the origin.
- *   count     elements in each dimension; NULL for all from start to the end of the field.
+ *   count     elements in each dimension, end - start; NULL for all from start to the end of the
+ *             field.
  *   values    the box's elements, dense and row-major, of the field's dtype; may be NULL for an
  *             empty box.
  * Errors: invalid_argument (unknown field, values is NULL), bad_coverage (outside the shape).

@@ -228,7 +228,7 @@ class Field {
   /// Put a view, whose extents are box.count: a part of an array, in any order. Tailrace gathers
   /// the values when it encodes the step; keep them as for put().
   ///   field.put(box, tailrace::view(u, {ny + 2, nx + 2}).interior(1));
-  void put(const Box& box, const View<T>& values) const {
+  void put(const Box& box, const View<T>& values) const requires(!std::is_same_v<T, std::byte>) {
     if (!check_view(box, values)) return;
     (void)tailrace_field_put_strided(file_, field_, box.start.data(), box.count.data(),
                                      values.first(), in_bytes(values.strides()).data());
@@ -238,7 +238,8 @@ class Field {
   requires std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>
   void put(const Box& box, const Array& values) const { put(box, view(values)); }
   /// Copying forms: the values may change or be destroyed when the call returns.
-  void put_copy(const Box& box, const View<T>& values) const {
+  void put_copy(const Box& box, const View<T>& values) const
+      requires(!std::is_same_v<T, std::byte>) {
     if (!check_view(box, values)) return;
     (void)tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
                                           values.first(), in_bytes(values.strides()).data());
