@@ -276,6 +276,8 @@ Status Writer::try_waiting(std::span<const std::size_t> field_indices) {
   }
   Status mine;
   TAILRACE_TRY(find_existing_parts(fields, mine));
+  TAILRACE_TRY(read_dimensions(fields));
+  TAILRACE_TRY(try_dimensions(fields));
   TAILRACE_TRY(choose_chunk_shapes(*comm_, fields, mine, {}).status());
   Status possible = try_codecs(*comm_, fields, options_.plugin_path);
   if (possible.ok()) possible = local_part([&] { return go_on_with_chunks(fields); });

@@ -208,6 +208,7 @@ class Writer final {
 
   // write_dimensions.cpp: names of dimensions.
   Status read_dimensions(const std::vector<FieldState>& fields);
+  Status try_dimensions(const std::vector<FieldState>& fields) const;
   Status plan_dimensions(std::span<FieldState* const> active);
   Status check_dimensions(std::span<FieldState* const> active);
   bool in_front() const { return options_.field_defaults.layout == kFrontLayout; }

@@ -1,11 +1,13 @@
 // Named dimensions of the fields of a step: when they are planned, checked and written.
 //
 //   prepare   read_dimensions   an opened file: rank 0 reads its dimensions, and broadcasts them
+//             try_dimensions    all ranks, fields with several steps in a chunk: do lengths fit?
 //             plan_dimensions   all ranks: do the names and lengths of this step fit?
 //             check_dimensions  rank 0: does the file have room for new dimensions?
 //   publish   StepDimensions    rank 0: writes coordinates and scales     (netcdf/step_dimensions)
 
 #include <algorithm>
+#include <utility>
 
 #include "exec/comm_factory.hpp"
 #include "write/write.hpp"
@@ -48,6 +50,21 @@ Status Writer::read_dimensions(const std::vector<FieldState>& fields) {
   dimensions_.take(reader);
   knows_dimensions_ = true;
   return Status();
+}
+
+/// Check the fixed lengths of new fields whose steps will wait for a full chunk. Equal on all
+/// ranks; not collective.
+Status Writer::try_dimensions(const std::vector<FieldState>& fields) const {
+  std::vector<NamedDataset> datasets;
+  for (const FieldState& field : fields) {
+    const FieldDefinition& definition = field.definition;
+    if (!field.is_new() || definition.dimensions.empty()) continue;
+    datasets.push_back({definition.path,
+                        {definition.dimensions.begin() + 1, definition.dimensions.end()},
+                        Shape(definition.shape.begin() + 1, definition.shape.end())});
+  }
+  DimensionTable next = dimensions_;
+  return next.add(with_coordinates(std::move(datasets), record_.coordinates));
 }
 
 /// Check the names and lengths of a step's dimensions. Equal on all ranks; not collective.

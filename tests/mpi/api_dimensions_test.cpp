@@ -222,6 +222,11 @@ TEST(ApiDimensions, MisfitsAreNamedOnEveryRank) {
                    define_and_put(file, "/a", {{"x", 4}});
                    file.set_coordinate("/x", std::array<float, 3>{});
                  });
+  expect_refused(TAILRACE_ERROR_INVALID_ARGUMENT,
+                 {"field \"/a\": dimension \"x\" has length 4, but 3 in \"/x\""}, [](auto& file) {
+                   file.set_coordinate("/x", std::array<float, 3>{});
+                   define_and_put(file, "/a", {{"x", 4}}, "over-time=on,chunk=3x4");
+                 });
   expect_refused(TAILRACE_ERROR_INVALID_ARGUMENT, {"field \"/a\"", "time", "grows with the steps"},
                  [](auto& file) {
                    define_and_put(file, "/a", {{"time", 4}});
