@@ -3,18 +3,16 @@
 #pragma once
 
 #include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <ranges>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <tailrace/tailrace.h>
+#include <tailrace/cpp17.hpp>
 
 namespace tailrace {
 inline namespace api {
@@ -28,7 +26,7 @@ class Extents {
  public:
   struct Extent {
     std::uint64_t value;
-    template <std::integral Number>
+    template <class Number, Require<std::is_integral_v<Number>> = 0>
     Extent(Number number) : value(static_cast<std::uint64_t>(number)) {}
   };
 
@@ -37,9 +35,9 @@ class Extents {
     for (const Extent& extent : extents) values_.push_back(extent.value);
   }
   Extents(Shape extents) : values_(std::move(extents)) {}
-  template <std::ranges::input_range Numbers>
-  requires(std::integral<std::ranges::range_value_t<Numbers>> && !std::is_same_v<Numbers, Shape>)
-      Extents(const Numbers& numbers) {
+  template <class Numbers, Require<is_range<const Numbers> && !std::is_same_v<Numbers, Shape>> = 0,
+            Require<std::is_integral_v<ValueOf<const Numbers>>> = 0>
+  Extents(const Numbers& numbers) {
     for (const auto number : numbers) values_.push_back(static_cast<std::uint64_t>(number));
   }
 
@@ -52,7 +50,7 @@ class Extents {
 
 /// A dimension of a field: its name and its length, {"x", nx}.
 struct Dimension {
-  template <std::integral Number>
+  template <class Number, Require<std::is_integral_v<Number>> = 0>
   Dimension(std::string dimension_name, Number n)
       : name(std::move(dimension_name)), length(static_cast<std::uint64_t>(n)) {}
   std::string name;
@@ -67,21 +65,21 @@ class Dimensions : public Extents {
   Dimensions() = default;
   Dimensions(Extents extents) : Extents(std::move(extents)) {}
   Dimensions(std::initializer_list<Dimension> dimensions)
-      : Dimensions(std::span<const Dimension>(dimensions.begin(), dimensions.size())) {}
+      : Dimensions(Span<const Dimension>(dimensions.begin(), dimensions.size())) {}
   Dimensions(const std::vector<Dimension>& dimensions)
-      : Dimensions(std::span<const Dimension>(dimensions)) {}
+      : Dimensions(Span<const Dimension>(dimensions)) {}
 
   const std::vector<std::string>& names() const { return names_; }  ///< Empty: no names.
 
  private:
-  explicit Dimensions(std::span<const Dimension> dimensions)
+  explicit Dimensions(Span<const Dimension> dimensions)
       : Extents(lengths_of(dimensions)), names_(names_of(dimensions)) {}
-  static Shape lengths_of(std::span<const Dimension> dimensions) {
+  static Shape lengths_of(Span<const Dimension> dimensions) {
     Shape lengths;
     for (const Dimension& dimension : dimensions) lengths.push_back(dimension.length);
     return lengths;
   }
-  static std::vector<std::string> names_of(std::span<const Dimension> dimensions) {
+  static std::vector<std::string> names_of(Span<const Dimension> dimensions) {
     std::vector<std::string> names;
     for (const Dimension& dimension : dimensions) names.push_back(dimension.name);
     return names;
@@ -101,7 +99,8 @@ struct Box {
   Box(Extents box_start, Extents box_count)
       : start(std::move(box_start).shape()), count(std::move(box_count).shape()) {}
   /// A template, so that Box({}, {}) selects the other constructor: the one box of a scalar.
-  template <std::integral First, std::integral Count>
+  template <class First, class Count,
+            Require<std::is_integral_v<First> && std::is_integral_v<Count>> = 0>
   Box(First first, Count n)
       : start{static_cast<std::uint64_t>(first)}, count{static_cast<std::uint64_t>(n)} {}
 
@@ -127,25 +126,20 @@ struct Box {
 
 /// Element type of a field: float, double, and all integers except bool.
 template <class T>
-concept Element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
-                   std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
-                  std::is_same_v<T, std::remove_cv_t<T>>;
-
-/// A range that owns its values and is destroyed at the end of the statement, such as a returned
-/// vector. Spans and other views do not match.
-template <class Range>
-concept TemporaryValues =
-    std::ranges::contiguous_range<Range> && !std::is_lvalue_reference_v<Range> &&
-    !std::ranges::borrowed_range<Range>;
-
+inline constexpr bool is_element = (std::is_same_v<T, float> || std::is_same_v<T, double> ||
+                                    std::is_integral_v<T>)&&!std::is_same_v<T, bool> &&
+                                   std::is_same_v<T, std::remove_cv_t<T>>;
 /// std::mdspan and classes like it: strided arrays that do not own their values.
+template <class Array, class = void>
+inline constexpr bool is_strided_array = false;
 template <class Array>
-concept StridedArray = requires(const Array& array, std::size_t d) {
-  { array.rank() } -> std::convertible_to<std::size_t>;
-  { array.extent(d) } -> std::convertible_to<std::uint64_t>;
-  { array.stride(d) } -> std::convertible_to<std::int64_t>;
-  { *array.data_handle() } -> std::convertible_to<typename Array::value_type>;
-};
+inline constexpr bool is_strided_array<
+    Array, std::void_t<typename Array::value_type,
+                       decltype(std::size_t(std::declval<const Array&>().rank()),
+                                std::uint64_t(std::declval<const Array&>().extent(0)),
+                                std::int64_t(std::declval<const Array&>().stride(0)),
+                                typename Array::value_type(
+                                    *std::declval<const Array&>().data_handle()))>> = true;
 
 /// Values in memory that belong to a box: a part of an array, for example the interior of a block
 /// with a halo. Made by view(). It does not own the values. The put that gets the view reports
@@ -223,32 +217,31 @@ class View {
 
 /// View a dense, row-major array of these extents.
 ///   field.put(box, tailrace::view(u.data(), {nz + 2, ny + 2, nx + 2}).interior(1));
-template <Element T>
+template <class T, Require<is_element<T>> = 0>
 View<T> view(const T* values, const Extents& extents) {
   return View<T>(values, extents.shape());
 }
 /// View an array of any order; see View.
-template <Element T>
+template <class T, Require<is_element<T>> = 0>
 View<T> view(const T* first, const Extents& extents, std::vector<std::int64_t> strides) {
   return View<T>(first, extents.shape(), std::move(strides));
 }
 /// View the values of a vector, array or span. A temporary does not compile.
-template <std::ranges::contiguous_range Range>
-requires(!TemporaryValues<Range> &&
-         std::ranges::sized_range<Range>) auto view(Range&& values, const Extents& extents) {
-  View<std::ranges::range_value_t<Range>> whole(std::ranges::data(values), extents.shape());
+template <class Range, Require<is_contiguous<Range> && !is_temporary<Range>> = 0>
+auto view(Range&& values, const Extents& extents) {
+  View<ValueOf<Range>> whole(std::data(values), extents.shape());
   std::uint64_t n_expected = 1;
   for (const std::uint64_t extent : extents.shape()) n_expected *= extent;
-  if (n_expected != std::ranges::size(values)) {
+  if (n_expected != std::size(values)) {
     whole.fail("its extents need " + std::to_string(n_expected) + " values, " +
-               std::to_string(std::ranges::size(values)) + " were given");
+               std::to_string(std::size(values)) + " were given");
   }
   return whole;
 }
-template <TemporaryValues Range>
+template <class Range, Require<is_temporary<Range>> = 0>
 void view(Range&& values, const Extents& extents) = delete;
 /// View a std::mdspan.
-template <StridedArray Array>
+template <class Array, Require<is_strided_array<Array>> = 0>
 auto view(const Array& array) {
   Shape extents(array.rank());
   std::vector<std::int64_t> strides(extents.size());
@@ -260,7 +253,7 @@ auto view(const Array& array) {
   return View<T>(array.data_handle(), std::move(extents), std::move(strides));
 }
 
-template <Element T>
+template <class T, Require<is_element<T>> = 0>
 constexpr tailrace_dtype dtype_of() {
   if constexpr (std::is_same_v<T, float>) return TAILRACE_F32;
   if constexpr (std::is_same_v<T, double>) return TAILRACE_F64;

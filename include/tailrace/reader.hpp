@@ -1,5 +1,5 @@
-// Tailrace for C++20: reading any HDF5 or netCDF-4 file. The C API of reader.h with RAII, types,
-// spans and exceptions.
+// Tailrace for C++17 and newer: reading any HDF5 or netCDF-4 file. The C API of reader.h with RAII,
+// types, spans and exceptions.
 //
 //   tailrace::Reader reader = tailrace::Reader::open("out.h5");
 //   std::vector<float> whole = reader.read<float>("/temperature");
@@ -18,15 +18,14 @@
 
 #pragma once
 
-#if __cplusplus < 201709L
-#error "reader.hpp needs C++20 (-std=c++20); older C++ may use the C interface, reader.h"
+#if __cplusplus < 201703L
+#error "reader.hpp needs C++17 (-std=c++17); older C++ may use the C interface, reader.h"
 #else
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,7 +92,7 @@ class Step {
   /// request is invalid, all ranks throw its error. Collective. Errors: see
   /// tailrace_reader_read_step.
   template <class T>
-  void read_all(const std::string& path, const Box& box, std::span<T> values) const;
+  void read_all(const std::string& path, const Box& box, Span<T> values) const;
   template <class T>
   std::vector<T> read_all(const std::string& path, const Box& box) const;
 
@@ -261,14 +260,14 @@ class Reader {
 
   /// Read and share the chunk addresses of these datasets; see tailrace_reader_open_index.
   /// Collective.
-  void open_index(std::span<const std::size_t> datasets) {
+  void open_index(Span<const std::size_t> datasets) {
     check(tailrace_reader_open_index(reader_.get(), datasets.size(), datasets.data()));
   }
 
   /// Read a slab into existing memory, dense and row-major. T must be the dataset's type, or
   /// std::byte. Not collective.
   template <class T>
-  void read(const std::string& path, const Selection& slab, std::span<T> values) {
+  void read(const std::string& path, const Selection& slab, Span<T> values) {
     read_bytes<T>(find(path), slab, values.data(), values.size_bytes());
   }
   /// Read a slab, or the complete dataset, into a new vector. Not collective.
@@ -286,7 +285,7 @@ class Reader {
   /// Read one slab of one dataset on every rank; a slab may be empty. If one rank's request is
   /// invalid, all ranks throw its error. Collective.
   template <class T>
-  void read_all(const std::string& path, const Selection& slab, std::span<T> values) {
+  void read_all(const std::string& path, const Selection& slab, Span<T> values) {
     tailrace_read_request request{0,
                                   slab.start.data(),
                                   slab.count.data(),
@@ -304,7 +303,7 @@ class Reader {
     check(tailrace_reader_read_all(reader_.get(), 1, &request));
   }
   /// Read any number of slabs; see tailrace_reader_read_all. Collective.
-  void read_all(std::span<const tailrace_read_request> requests) {
+  void read_all(Span<const tailrace_read_request> requests) {
     check(tailrace_reader_read_all(reader_.get(), requests.size(), requests.data()));
   }
 
@@ -397,7 +396,7 @@ class Reader {
 };
 
 template <class T>
-void Step::read_all(const std::string& path, const Box& box, std::span<T> values) const {
+void Step::read_all(const std::string& path, const Box& box, Span<T> values) const {
   reader_->read_all(path, slab_of(box), values);
 }
 
@@ -410,7 +409,7 @@ std::vector<T> Step::read_all(const std::string& path, const Box& box) const {
     check(tailrace_reader_fail_read_all(reader_->reader_.get(), TAILRACE_ERROR_OUT_OF_MEMORY,
                                         "not enough memory for the values of the box"));
   }
-  read_all(path, box, std::span<T>(values));
+  read_all(path, box, Span<T>(values));
   return values;
 }
 

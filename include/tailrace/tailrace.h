@@ -3,7 +3,7 @@
  * The ranks of a parallel program submit their parts of N-dimensional fields. Tailrace compresses
  * and writes the parts concurrently into one ordinary HDF5 file. h5dump, h5py, netCDF-4 and
  * ParaView open that file like any other. This header is the complete manual of the library;
- * tailrace.hpp is a C++20 interface on top of it.
+ * tailrace.hpp is a C++17 interface on top of it.
  *
  * ===== The shortest program =====
  *

@@ -1,4 +1,4 @@
-// Tailrace for C++20: the C API of tailrace.h with RAII, types, spans and exceptions.
+// Tailrace for C++17 and newer: the C API of tailrace.h with RAII, types, spans and exceptions.
 //
 //   auto file = tailrace::File::create("out.h5", tailrace::mpi(MPI_COMM_WORLD),
 //                                      "codec=sz3,bound=rel=1e-3");
@@ -25,13 +25,12 @@
 
 #pragma once
 
-#if __cplusplus < 201709L
-#error "tailrace.hpp needs C++20 (-std=c++20); older C++ may use the C interface, tailrace.h"
+#if __cplusplus < 201703L
+#error "tailrace.hpp needs C++17 (-std=c++17); older C++ may use the C interface, tailrace.h"
 #else
 
 #include <array>
 #include <charconv>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -40,8 +39,6 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
-#include <ranges>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -82,8 +79,7 @@ inline void check(tailrace_error error) {
 class Comm {
  public:
   Comm() = default;
-  template <class MpiComm>
-  requires std::is_trivially_copyable_v<MpiComm>
+  template <class MpiComm, Require<std::is_trivially_copyable_v<MpiComm>> = 0>
   static Comm of(MpiComm mpi_comm) {
     // sizeof the handle itself is intended, even where MPI libraries make it a pointer.
     constexpr std::size_t n_bytes = sizeof(MpiComm);  // NOLINT(bugprone-sizeof-expression)
@@ -128,9 +124,9 @@ class Options {
     return set(key, std::string_view(value));
   }
   Options& set(std::string_view key, bool on) { return set(key, on ? "on" : "off"); }
-  template <class Number>
-  requires(std::is_arithmetic_v<Number> &&
-           !std::is_same_v<Number, bool>) Options& set(std::string_view key, Number number) {
+  template <class Number,
+            Require<std::is_arithmetic_v<Number> && !std::is_same_v<Number, bool>> = 0>
+  Options& set(std::string_view key, Number number) {
     return set(key, number_text(number));
   }
 
@@ -173,33 +169,29 @@ inline void set_attribute(tailrace_file* file, const std::string& object_path,
   check(tailrace_attribute_set_text(file, object_path.c_str(), name.c_str(), with_zero.c_str()));
 }
 
-template <class Numbers>
-requires(std::ranges::contiguous_range<Numbers>&& std::ranges::sized_range<Numbers>&&
-             std::is_arithmetic_v<std::ranges::range_value_t<Numbers>> &&
-         !std::is_same_v<std::ranges::range_value_t<Numbers>,
-                         char>) void set_attribute(tailrace_file* file,
-                                                   const std::string& object_path,
-                                                   const std::string& name,
-                                                   const Numbers& numbers) {
-  using Number = std::ranges::range_value_t<Numbers>;
+template <class Numbers, Require<is_contiguous<const Numbers>> = 0,
+          Require<std::is_arithmetic_v<ValueOf<const Numbers>> &&
+                  !std::is_same_v<ValueOf<const Numbers>, char>> = 0>
+void set_attribute(tailrace_file* file, const std::string& object_path, const std::string& name,
+                   const Numbers& numbers) {
+  using Number = ValueOf<const Numbers>;
   const char* path = object_path.c_str();
   if constexpr (std::is_floating_point_v<Number>) {
-    const std::vector<double> wide(std::ranges::begin(numbers), std::ranges::end(numbers));
+    const std::vector<double> wide(std::begin(numbers), std::end(numbers));
     check(tailrace_attribute_set_f64(file, path, name.c_str(), wide.size(), wide.data()));
   } else if constexpr (std::is_signed_v<Number>) {
-    const std::vector<std::int64_t> wide(std::ranges::begin(numbers), std::ranges::end(numbers));
+    const std::vector<std::int64_t> wide(std::begin(numbers), std::end(numbers));
     check(tailrace_attribute_set_i64(file, path, name.c_str(), wide.size(), wide.data()));
   } else {
-    const std::vector<std::uint64_t> wide(std::ranges::begin(numbers), std::ranges::end(numbers));
+    const std::vector<std::uint64_t> wide(std::begin(numbers), std::end(numbers));
     check(tailrace_attribute_set_u64(file, path, name.c_str(), wide.size(), wide.data()));
   }
 }
 
-template <class Number>
-requires std::is_arithmetic_v<Number>
+template <class Number, Require<std::is_arithmetic_v<Number>> = 0>
 void set_attribute(tailrace_file* file, const std::string& object_path, const std::string& name,
                    Number number) {
-  set_attribute(file, object_path, name, std::span<const Number>(&number, 1));
+  set_attribute(file, object_path, name, Span<const Number>(&number, 1));
 }
 
 /// A field with elements of type T, or std::byte if the type is known only at run time. A small
@@ -214,47 +206,52 @@ class Field {
   /// Not collective. Never throws for an invalid argument, because a rank that left its step by an
   /// exception would block the others. The next end_step() throws the error on all ranks. Errors:
   /// also invalid_argument if the number of values is not box.n_elements().
-  void put(const Box& box, std::span<const T> values) const {
+  void put(const Box& box, Span<const T> values) const {
     if (!check_box(box, values.size())) return;
     (void)tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data());
   }
-  template <TemporaryValues Range>
+  template <class Range, Require<is_temporary<Range>> = 0>
   void put(const Box& box, Range&& values) const = delete;
   /// Put the complete field.
-  void put(std::span<const T> values) const { put(Box(Shape(shape_.size(), 0), shape_), values); }
-  template <TemporaryValues Range>
+  void put(Span<const T> values) const { put(Box(Shape(shape_.size(), 0), shape_), values); }
+  template <class Range, Require<is_temporary<Range>> = 0>
   void put(Range&& values) const = delete;
 
   /// Put a view, whose extents are box.count: a part of an array, in any order. Tailrace gathers
   /// the values when it encodes the step; keep them as for put().
   ///   field.put(box, tailrace::view(u, {ny + 2, nx + 2}).interior(1));
-  void put(const Box& box, const View<T>& values) const requires(!std::is_same_v<T, std::byte>) {
+  template <class U, Require<std::is_same_v<U, T> && !std::is_same_v<U, std::byte>> = 0>
+  void put(const Box& box, const View<U>& values) const {
     if (!check_view(box, values)) return;
     (void)tailrace_field_put_strided(file_, field_, box.start.data(), box.count.data(),
                                      values.first(), in_bytes(values.strides()).data());
   }
   /// Put a std::mdspan, of any layout with strides.
-  template <StridedArray Array>
-  requires std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>
-  void put(const Box& box, const Array& values) const { put(box, view(values)); }
+  template <class Array, Require<is_strided_array<Array>> = 0,
+            Require<std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>> = 0>
+  void put(const Box& box, const Array& values) const {
+    put(box, view(values));
+  }
   /// Copying forms: the values may change or be destroyed when the call returns.
-  void put_copy(const Box& box, const View<T>& values) const
-      requires(!std::is_same_v<T, std::byte>) {
+  template <class U, Require<std::is_same_v<U, T> && !std::is_same_v<U, std::byte>> = 0>
+  void put_copy(const Box& box, const View<U>& values) const {
     if (!check_view(box, values)) return;
     (void)tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
                                           values.first(), in_bytes(values.strides()).data());
   }
-  template <StridedArray Array>
-  requires std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>
-  void put_copy(const Box& box, const Array& values) const { put_copy(box, view(values)); }
+  template <class Array, Require<is_strided_array<Array>> = 0,
+            Require<std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>> = 0>
+  void put_copy(const Box& box, const Array& values) const {
+    put_copy(box, view(values));
+  }
 
   /// Copying form of put(): `values` may change or be destroyed when the call returns.
-  void put_copy(const Box& box, std::span<const T> values) const {
+  void put_copy(const Box& box, Span<const T> values) const {
     if (!check_box(box, values.size())) return;
     (void)tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data());
   }
   /// Put a copy of the complete field.
-  void put_copy(std::span<const T> values) const {
+  void put_copy(Span<const T> values) const {
     put_copy(Box(Shape(shape_.size(), 0), shape_), values);
   }
   /// Copy a box from an array of any layout, for example with ghost cells or in Fortran order.
@@ -262,7 +259,7 @@ class Field {
   /// with the box's first element. Errors: also invalid_argument if an element is beyond `values`.
   ///   field.put_copy({{x0, y0}, {nx, ny}}, std::span(u).subspan(ghosts * pitch + ghosts),
   ///                  {pitch, 1});
-  void put_copy(const Box& box, std::span<const T> values, const Extents& strides) const {
+  void put_copy(const Box& box, Span<const T> values, const Extents& strides) const {
     if (!check_strides(box, values.size(), strides.shape())) return;
     std::vector<std::int64_t> bytes;
     for (const std::uint64_t stride : strides.shape()) {
@@ -429,7 +426,7 @@ class File {
   ///   file.define<float>("/density", {{"y", ny}, {"x", nx}}, "over-time=on");
   /// With names of dimensions it is tailrace_field_define_named.
   /// @param time_name  name of the time dimension; default "time" if the others have names.
-  template <Element T>
+  template <class T, Require<is_element<T>> = 0>
   Field<T> define(const std::string& path, const Dimensions& shape, const Options& options = {},
                   const std::string& time_name = {}) {
     return Field<T>(handle_.get(), define_any(path, dtype_of<T>(), shape, options, time_name), path,
@@ -446,14 +443,12 @@ class File {
   /// Set the coordinate of a dimension: "/x" holds the values of dimension "x". All ranks pass all
   /// values, which are copied. See tailrace_coordinate_set. Alike on all ranks.
   ///   file.set_coordinate("/x", std::vector{0.5, 1.5, 2.5}, "m");
-  template <std::ranges::contiguous_range Values>
-  requires(std::ranges::sized_range<Values>&& Element<
-           std::ranges::range_value_t<Values>>) void set_coordinate(const std::string& path,
-                                                                    const Values& values,
-                                                                    const std::string& units = {}) {
-    check(tailrace_coordinate_set(handle_.get(), path.c_str(),
-                                  dtype_of<std::ranges::range_value_t<Values>>(),
-                                  std::ranges::size(values), std::ranges::data(values),
+  template <class Values, Require<is_contiguous<const Values>> = 0,
+            Require<is_element<ValueOf<const Values>>> = 0>
+  void set_coordinate(const std::string& path, const Values& values,
+                      const std::string& units = {}) {
+    check(tailrace_coordinate_set(handle_.get(), path.c_str(), dtype_of<ValueOf<const Values>>(),
+                                  std::size(values), std::data(values),
                                   units.empty() ? nullptr : units.c_str()));
   }
   /// Set the time of the open step, in every step; see tailrace_time_set. Alike on all ranks.
@@ -515,8 +510,7 @@ class File {
   void idle(double seconds) { tailrace_file_idle(handle_.get(), seconds); }
   /// Lend the program's idle thread until `done()` is true. Not collective. An exception from
   /// `done` ends the wait and propagates.
-  template <class Done>
-  requires std::predicate<Done&>
+  template <class Done, Require<std::is_invocable_r_v<bool, Done&>> = 0>
   void idle_until(Done&& done) {
     struct None {
       void operator()() const {}
@@ -526,9 +520,11 @@ class File {
   /// Lend the program's idle thread until `done()` is true. Tailrace calls `wait`, which sleeps
   /// until then, as soon as it does not need the thread (see tailrace_file_idle_or_wait). Not
   /// collective.
-  template <class Done, class Wait>
-  requires std::predicate<Done&> && std::invocable<Wait&>
-  void idle_until(Done&& done, Wait&& wait) { lend(done, &wait); }
+  template <class Done, class Wait,
+            Require<std::is_invocable_r_v<bool, Done&> && std::is_invocable_v<Wait&>> = 0>
+  void idle_until(Done&& done, Wait&& wait) {
+    lend(done, &wait);
+  }
 
   /// End the open step, if any, and close. Collective. Afterwards the File is empty, even if this
   /// throws, and its Fields are invalid.

@@ -51,7 +51,7 @@ inline constexpr std::uint64_t kJoinedChunkBytes = std::uint64_t{1} << 20;
 /// Chosen chunks have at most this fraction of memory=. A chunk, its encoded form, the codec's
 /// scratch memory and the verifier's copy must fit for each encode thread.
 inline constexpr std::uint64_t kChosenChunksPerMemory = 32;
-/// Likewise where parts of chunks are rewritten: the pieces and the old values must fit, too.
+/// Number of chosen chunks where parts are rewritten: the pieces and the old values must fit, too.
 inline constexpr std::uint64_t kRewrittenChunksPerMemory = 64;
 /// Existing chunks of the program or the input may have this fraction.
 inline constexpr std::uint64_t kKeptChunksPerMemory = 16;

@@ -27,8 +27,8 @@ from test_repack_plotfile import write_plotfile
 
 FOLDERS = ["docs", "src", "lab", "examples", "tests", "packaging", "python", "trz"]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")),
-         ROOT / "lab" / "simulate" / "README.md",
-         ROOT / "lab" / "errata.md", ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
+         ROOT / "lab" / "simulate" / "README.md", ROOT / "lab" / "errata.md",
+         ROOT / "trz" / "README.md", *sorted((ROOT / "trz" / "docs").glob("*.md"))]
 
 #: Reasons for blocks that are not run, by page and first words.
 NOT_RUN = {
@@ -36,7 +36,7 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "./test"): "what .ci/run and scripts/ci-full run themselves",
     ("CONTRIBUTING.md", "scripts/prose"): "checks a checkout, and finds what it finds",
     ("docs/fortran.md", "mpifort run.f90"): "tests/package/run_package_test compiles so",
-    ("docs/simulation.md", "mpicxx -std=c++20"): "tests/package/run_package_test compiles so",
+    ("docs/simulation.md", "mpicxx -std=c++17"): "tests/package/run_package_test compiles so",
     ("docs/hdf5.md", "scripts/build-hdf5"): "builds all against another HDF5: scripts/ci-full",
     ("docs/hdf5.md", "export HDF5_VOL_CONNECTOR"): "needs another HDF5: test_hdf5_programs has it",
     ("docs/install.md", "sudo apt install"): "scripts/check-install follows it in a clean root",
@@ -221,7 +221,7 @@ def test_c_and_cpp_compile(name, compiler, tmp_path):
                                 DECLARATIONS[name], "int main() {", *body, "}"])
         (tmp_path / f"{number}.cpp").write_text(source)
         done = subprocess.run(
-            [compiler, "-std=c++20", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable",
+            [compiler, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-Wno-unused-variable",
              "-DOMPI_SKIP_MPICXX", f"-I{ROOT / 'include'}", *flags.stdout.split(), "-fsyntax-only",
              f"{number}.cpp"], cwd=tmp_path, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, f"{name}\n{source}\n{done.stderr}"
