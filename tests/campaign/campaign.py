@@ -360,13 +360,17 @@ class Campaign:
         # prints its reason, and once more if MPI_Finalize closes a file that the program left open.
         own = ["campaign error:"] + ["tailrace"] * (not job.is_program)
         said = [line for line in done.stderr.splitlines() if line.startswith(tuple(own))]
+        # The error unwinds the program's File, and its destructor reports that, at rank 0.
+        ends = [line for line in said if " was destroyed without a close; " in line]
+        said = [line for line in said if line not in ends]
         hit = {c.kind for c in calls if str(c.error) == action and c.group == group}
         if action in ("4", "short", "stop") and hit <= {"w"} and done.returncode != 0:
             problem = f"exit {done.returncode}: {done.stderr[-300:]}"
         elif done.returncode != 0 and action != "kill":
             n_said = 1 if isinstance(job, jobs.Command) else job.ranks
-            if len(set(said)) != 1 or len(said) != n_said and " leaves alone" not in done.stderr:
-                problem = f"exit {done.returncode}, said {done.stderr[-600:]!r}"
+            alone = " leaves alone" in done.stderr
+            if len(set(said)) != 1 or len(said) != n_said and not alone or len(ends) > 1:
+                problem = f"exit {done.returncode}, said {said + ends} in {done.stderr[:600]!r}"
         self.judge.ask(left, job.name_of_file, None)
         seen, _ = self.judge.answer()
         wrong = job.expectation.damage(seen.before, committed)
