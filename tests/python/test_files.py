@@ -8,11 +8,12 @@ import json
 import random
 import sys
 
+import h5py
 import pytest
 
 import python_package
 from cli_tools import ROOT
-from files_found import FOUND
+from files_found import FOUND, dataset, file
 
 python_package.load()
 sys.path.insert(0, str(ROOT / "tests"))
@@ -87,3 +88,23 @@ def test_a_command_on_ranks_ends_with_its_code(ranks, monkeypatch):
     assert code == 2 and "no such file" in said and not routes.wrong_end(code, said)
     assert routes.run("options", ranks=ranks)[0] == 0
     assert routes.wrong_end(139, "") == "signal 11 of a rank"
+
+
+def test_an_input_whose_chunk_hdf5_cannot_read_is_not_judged(tmp_path):
+    """HDF5 keeps the old filter mask if an unfiltered chunk has the size of the filtered one."""
+    from workload.files import make
+    path = tmp_path / "in.h5"
+    make.make(file(dataset("/a", chunk=[30], filters=[["fletcher32"]], masked=1)), path)
+    with h5py.File(path) as made:
+        chunk = made["a"].id.get_chunk_info(0)
+        assert (chunk.filter_mask, chunk.size) == (1, 30 * 8)
+    with pytest.raises(make.Invalid, match="filter mask"):
+        make.make(file(dataset("/a", chunk=[30], filters=[["shuffle"]], masked=1)), path)
+
+
+def test_attributes_of_scales_alone_have_no_order():
+    from workload.files.rules import is_storage
+    of_scale = ["CLASS", "NAME", "REFERENCE_LIST"]
+    assert is_storage("/x", "attribute order", of_scale, None)
+    assert not is_storage("/x", "attribute order", ["a", *of_scale], None)
+    assert not is_storage("/x", "attribute order", ["a", "b"], ["b", "a"])

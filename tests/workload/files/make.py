@@ -278,8 +278,14 @@ class Maker:
         if types.points_elsewhere(what["type"]):
             return
         raw = types.packed(what["type"], int(np.prod(what["chunk"])), rng, what["style"], [], None)
-        call("H5Dwrite_chunk", made, 0, 2 ** len(what["filters"]) - 1, extents(at), n_bytes,
+        mask, kept = 2 ** len(what["filters"]) - 1, ctypes.c_uint()
+        call("H5Dwrite_chunk", made, 0, mask, extents(at), n_bytes,
              ctypes.create_string_buffer(raw, len(raw)))
+        call("H5Dget_chunk_info_by_coord", made, extents(at), ctypes.byref(kept), None, None)
+        if kept.value != mask:
+            # HDF5 leaves the index as it is if the old chunk has the same size, and then cannot
+            # read the chunk.
+            raise Invalid("HDF5 loses the filter mask of a chunk")
 
 
 def _of_fill(rng):

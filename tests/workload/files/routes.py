@@ -117,7 +117,7 @@ class Route:
             self.find(wrong, words + said[-500:])
         elif code != 0:
             if code not in (2, 3) or not _REFUSALS.search(said):
-                self.find(f"refused by {arguments[0]}", f"{code} {words}{said[-600:]}")
+                self.find(f"refused by {arguments[0]}", f"{code} {words}{said[:600]}")
             self.end = "refused"
         else:
             heard = Said(said)

@@ -16,6 +16,9 @@ STORAGE = {"filters", "chunk", "layout", "stored", "stored chunks", "allocation"
            # A requested order is a separate fact.
            "attribute order kept"}
 
+#: Attributes that HDF5 itself writes for dimension scales.
+_OF_SCALES = {"REFERENCE_LIST", "DIMENSION_LIST", "CLASS", "NAME"}
+
 #: Remarks of repack or concat by aspect.
 REMARKS = {
     "checksum": "Fletcher32 checksums are not kept",
@@ -65,10 +68,14 @@ def only_index(aspect, before, after):
 
 def same_order(aspect, before, after):
     """True if the names common to both are in the same order. A missing name is a separate
-    difference. Attributes that HDF5 writes for dimension scales may be anywhere."""
-    if aspect not in ("attribute order", "link order") or before is None or after is None:
+    difference. Attributes that HDF5 writes for dimension scales may be anywhere, and alone have no
+    order to keep."""
+    if aspect not in ("attribute order", "link order") or before is None:
         return False
-    both = set(before) & set(after) - {"REFERENCE_LIST", "DIMENSION_LIST", "CLASS", "NAME"}
+    before = [name for name in before if name not in _OF_SCALES]
+    if after is None:
+        return not before
+    both = set(before) & set(after)
     return [name for name in before if name in both] == [name for name in after if name in both]
 
 
