@@ -106,3 +106,22 @@ def test_a_flush_that_fails_gives_up_the_places_of_its_scalars():
         {"op": "fault", "kind": "sync", "call": 1, "rank": 0},
         {"op": "open", "mode": "w", "options": ""}, var("v3", [], "f4"), FLUSH]})
     assert verdict.kind == "ok", verdict.text
+
+
+def test_an_aborted_file_leaves_the_definitions_of_the_old_one():
+    """The performer in C++ knows the fields of the file that it opens, not of the aborted one."""
+    dims = [{"op": "dim", "name": "t", "size": None}, {"op": "dim", "name": "x", "size": 8}]
+    entry = [{**put("v", [["i", at], ["s", 0, 8, 1]]), "rank": 0, "style": ""} for at in (0, 1)]
+    verdict = judged({"door": "steps", "ops": [
+        {"op": "open", "mode": "w"}, *dims, var("v", ["t", "x"], "f4", over_time=True), entry[0],
+        CLOSE, {"op": "open", "mode": "w"}, {"op": "dim", "name": "x", "size": 3},
+        var("v", ["x"], "f8"), {"op": "abort"}, {"op": "open", "mode": "a"}, entry[1], CLOSE]})
+    assert verdict.kind == "ok", verdict.text
+
+
+@pytest.mark.parametrize("call", [4, 5, 6])
+def test_a_program_does_not_release_a_file_whose_close_has_failed(call):
+    """Serial HDF5 crashes when a file is released whose H5Fclose has failed."""
+    verdict = judged({"door": "serial-faults", "ops": [
+        {"op": "fault", "kind": "error", "call": call}, {"op": "open", "mode": "w"}, CLOSE]})
+    assert (verdict.kind, verdict.fault) == ("ok", "error"), verdict.text

@@ -419,11 +419,12 @@ class StepsDoor(Door):
         return [str(self.program())]
 
     def do(self, op):
-        if op["op"] == "begin":
+        if op["op"] == "begin" or "known" in op:
             self._dims, self._variables = {}, {}
             answer = super().do(op)
-            for known in op.get("known", ()):  # Fields of an earlier job.
-                answer = self.do({**known, "known": True})
+            # Fields of an earlier job, or of the file that an aborted one did not replace.
+            for known in op.get("known", ()):
+                self.do({**known, "earlier": True})
             return answer
         if op["op"] == "dim":
             self._dims[op["name"]] = op["size"]
@@ -439,7 +440,7 @@ class StepsDoor(Door):
         elif op["op"] == "open":
             words += [op["mode"], op.get("options") or "-"]
         elif op["op"] == "var":
-            words[1] = "known" if op.get("known") else "var"
+            words[1] = "known" if op.get("earlier") else "var"
             words += self._definition(op)
         elif op["op"] == "put":
             words += self._boxes(op)

@@ -84,16 +84,19 @@ class Run:
                 return verdict
         return self._end()
 
-    def _begin(self, fault):
+    def _known(self):
+        """Definitions of the dimensions and variables of the file on disk."""
         on_disk = self.model.on_disk
-        known = [] if on_disk is None else [
+        return [] if on_disk is None else [
             *({"op": "dim", "name": name, "size": None if unlimited else n, "length": n}
               for name, (n, unlimited) in on_disk.dims.items()),
             *(variable.op for variable in on_disk.variables.values())]
+
+    def _begin(self, fault):
         try:
             self.door.do({"op": "begin", "path": self.path, "ops": self.program.ops,
                           "fault": fault, "fault_words": fault and fault_words(fault),
-                          "known": known})
+                          "known": self._known()})
         except Died as death:
             return Verdict("crash", death.what, str(death), 0)
         return None
@@ -113,7 +116,8 @@ class Run:
         known = {id(state) for state in before}
         states = before + [state for state in model.left_by_crash if id(state) not in known]
         try:
-            answer = self.door.do(op)
+            appends = op["op"] == "open" and op["mode"] == "a"
+            answer = self.door.do({**op, "known": self._known()} if appends else op)
         except Died as death:
             if self.fault and self.fault["kind"] == "kill" and death.was_killed:
                 return self._after_fault("kill", states, at)

@@ -241,7 +241,14 @@ class Hdf5File(Door):
         self.file.flush()
 
     def close(self, _):
-        self.file.close()
+        """Close the file. After a failed H5Fclose serial HDF5 crashes, also without Tailrace, when
+        the identifier is released. So the program never releases it."""
+        try:
+            self.file.close()
+        except Exception:
+            if self.comm is None:
+                self.unclosed, self.file = self.file, None
+            raise
 
 
 class Hdf5Calls(Hdf5File):
