@@ -252,7 +252,7 @@ KeptChunks keep_chunks(const DatasetFacts& facts, bool loses, std::uint64_t memo
     return {false, "chunks are smaller than the input's, which need more than a 16th of --memory"};
   }
   const std::uint64_t least = facts.grows() ? kBoundedChunkBytesMin : kBoundedFixedChunkBytesMin;
-  if (loses && n_bytes < least) {
+  if (loses && n_bytes < least && facts.written_fraction >= kWrittenFractionMin) {
     return {false,
             "chunks are larger than the input's, because a bound saves less on small chunks "
             "(choose with --chunk)"};

@@ -45,6 +45,9 @@ inline constexpr std::uint64_t kBoundedChunkBytesMin = 4096;
 /// Smallest lossy chunk if no dimension grows. h5py's chunks of 12 to 25 kB make files of climate
 /// models 15 % larger than chunks chosen for the codec, and take twice the time.
 inline constexpr std::uint64_t kBoundedFixedChunkBytesMin = std::uint64_t{64} << 10;
+/// Smallest fraction of a dataset's chunks in the file for which a rewrite enlarges chunks. With
+/// fewer, larger chunks would mostly hold the fill values of missing ones.
+inline constexpr double kWrittenFractionMin = 0.5;
 /// A concatenation enlarges chunks below the first number to about the second.
 inline constexpr std::uint64_t kJoinedChunkBytesMin = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t kJoinedChunkBytes = std::uint64_t{1} << 20;
@@ -88,6 +91,8 @@ struct DatasetFacts {
   bool own_filters = false;   ///< The program has set filters for its chunks.
   bool in_header = false;     ///< The values lie in the dataset's header (compact).
   std::string only_hdf5;      ///< Reason why only HDF5 can write the values; empty: Tailrace can.
+  /// Fraction of own_chunks that the file contains.
+  double written_fraction = 1.0;
 
   bool grows() const { return over_time || std::ranges::find(growing, true) != growing.end(); }
   bool grows_along(std::size_t d) const { return d < growing.size() && growing[d]; }

@@ -34,7 +34,13 @@ DatasetFacts facts_of_stored(const StoredDataset& field) {
   for (std::size_t d = 0; d < field.shape.size(); ++d) {
     facts.growing.push_back(field.limit(d) != field.shape[d]);
   }
-  if (field.chunked()) facts.own_chunks = field.storage.chunk_shape;
+  if (field.chunked()) {
+    facts.own_chunks = field.storage.chunk_shape;
+    const std::uint64_t n_chunks = ChunkGrid{field.shape, facts.own_chunks}.n_chunks();
+    if (field.n_chunks_there < n_chunks) {
+      facts.written_fraction = double(field.n_chunks_there) / double(n_chunks);
+    }
+  }
   return facts;
 }
 

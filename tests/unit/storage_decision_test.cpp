@@ -139,6 +139,17 @@ TEST(StorageDecision, ChunksOfGrowingVariablesHaveRoomForRecords) {
   EXPECT_EQ(choose_chunks(facts, shaped, {3, 10}, whole, Door::steps), (Shape{3, 10}));
 }
 
+TEST(StorageDecision, SmallChunksUnderABoundAreKeptIfMostAreMissing) {
+  constexpr std::uint64_t memory_bytes = 1ULL << 30;
+  DatasetFacts facts = facts_of({100'000, 100'000});
+  facts.own_chunks = {100, 100};
+  EXPECT_TRUE(keep_chunks(facts, false, memory_bytes).keeps);
+  EXPECT_FALSE(keep_chunks(facts, true, memory_bytes).keeps);
+  facts.written_fraction = 3e-6;
+  EXPECT_TRUE(keep_chunks(facts, true, memory_bytes).keeps);
+  EXPECT_FALSE(keep_chunks(facts, true, 1 << 16).keeps);
+}
+
 TEST(StorageDecision, JoinedChunksAreTheInputsUnlessTheyAreTiny) {
   DatasetFacts facts = facts_of({1000});
   facts.own_chunks = {128};
