@@ -500,5 +500,8 @@ def test_what_an_input_said_of_itself_does_not_stay(tmp_path, climate, command, 
     assert notes["tailrace_version"] != "0.1"
     with h5py.File(ours, "r+") as file:  # With this attribute, verify would look for boxes.
         del file["tas"].attrs["tailrace_covered_cells"]
-    fields = {field["path"]: field for field in numbers("verify", climate, ours)["fields"]}
+    # The program alone may change more than values: ncks sorts variables, and writes fill values.
+    plain = tmp_path / "plain.nc"
+    subprocess.run([*command, climate, plain], check=True, capture_output=True)
+    fields = {field["path"]: field for field in numbers("verify", plain, ours)["fields"]}
     assert fields["/tas"]["max_error"] > 1e-9
