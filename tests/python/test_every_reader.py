@@ -40,7 +40,7 @@ HDF5_FILTERS = {1, 2, 3}  # deflate, shuffle, fletcher32
 LOSSLESS = HDF5_FILTERS | {482, 32015}  # xor, zstd
 DUMPED = 4000  # number of values of a variable that ncdump and h5dump print
 #: Kinds with fields that grow from step to step, whose chunk index needs HDF5 1.10.
-GROWING = {"Writer time_series"}
+GROWING = {"Writer time_series", "Writer md async", "Writer md in_situ"}
 KINDS = {}
 
 
