@@ -112,11 +112,11 @@ def call(name: str, *arguments: Any) -> int:
 
 def call_of(called: ctypes.CDLL, kind: type[Exception], name: str, *arguments: Any) -> int:
     """Call a function of any of Tailrace's libraries; see call()."""
-    message, text = new_message()
+    message, buffer = new_message()
     result: int = getattr(called, name)(*arguments, ctypes.byref(message))
     if result >= 0:
         return result
-    message = text.value.decode(errors="replace")
+    text = buffer.value.decode(errors="replace")
     if -result == _OUT_OF_MEMORY:
-        raise MemoryError(message)
-    raise kind(message)
+        raise MemoryError(text)
+    raise kind(text)
