@@ -10,7 +10,8 @@
 set(TAILRACE_WHEEL_OMITS
     "/frontends/c/[^/]*$"
     "/src/concat/([^/]*|hdf5/[^/]*)$"
-    "/verbs/(book_file|concat_request|export_files|lay_in_front|repack|repack_plan)\\.cpp$"
+    "/verbs/(book_file|concat_request|element_bytes|export_files|field_roles|kept_user_block)\\.cpp$"
+    "/verbs/(lay_in_front|repack|repack_kept|repack_memory|repack_plan)\\.cpp$"
     "/report/(html_page|report_json)\\.cpp$"
     "/(describe/concat_input|netcdf/netcdf_dimension_names)\\.cpp$")
 list(JOIN TAILRACE_WHEEL_OMITS "|" TAILRACE_WHEEL_OMITS)

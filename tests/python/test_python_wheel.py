@@ -83,6 +83,30 @@ def test_notebooks_are_stored_with_their_pictures():
     assert len(NOTEBOOKS) >= 3 and n_pictures >= 6 and picture_bytes < 300e3
 
 
+def included(source, found):
+    """Return all of Tailrace's headers that a source includes, also through others."""
+    for name in re.findall(r'#include "([^"]+)"', source.read_text(encoding="utf-8")):
+        for folder in ("src", "frontends"):
+            header = ROOT / folder / name
+            if header.exists() and header not in found:
+                found.add(header)
+                included(header, found)
+    return found
+
+
+def test_nothing_in_the_wheel_needs_what_it_omits():
+    """The engine's module does not load otherwise, which only an installed wheel shows."""
+    text = (ROOT / "cmake" / "TailraceWheel.cmake").read_text(encoding="utf-8")
+    omits = "|".join(re.findall(r'"(/[^"]*\$)"', text)).replace("\\\\", "\\")
+    sources = {path for folder in ("src", "frontends/python", "frontends/c", "frontends/report")
+               for path in (ROOT / folder).rglob("*.cpp")}
+    omitted = {path for path in sources if re.search(omits, path.as_posix())}
+    assert len(omitted) > 20
+    headers = {path.with_suffix(".hpp") for path in omitted}
+    for source in sources - omitted:
+        assert not included(source, set()) & headers, source
+
+
 def build_cache():
     """Return the settings of the build under test."""
     cache = pathlib.Path(program()).resolve().parents[1] / "CMakeCache.txt"
