@@ -33,7 +33,7 @@ typedef struct {
 
 static void check(tailrace_error error) {
   if (error == TAILRACE_OK) return;
-  if (rank == 0) fprintf(stderr, "%s: %s\n", tailrace_error_name(error), tailrace_thread_error());
+  fprintf(stderr, "%s: %s\n", tailrace_error_name(error), tailrace_thread_error());
   exit(1);
 }
 

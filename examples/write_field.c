@@ -27,7 +27,7 @@ static int rank = 0, n_ranks = 1;
 /* Everything below stops at the first failure: the error is the same on every rank. */
 static void check(tailrace_error error) {
   if (error == TAILRACE_OK) return;
-  if (rank == 0) fprintf(stderr, "%s: %s\n", tailrace_error_name(error), tailrace_thread_error());
+  fprintf(stderr, "%s: %s\n", tailrace_error_name(error), tailrace_thread_error());
   exit(1);
 }
 
