@@ -1,14 +1,14 @@
 // A run that may be killed at any moment and is continued on any number of ranks.
 //
-// Each step stores the complete state as one entry of /u, and its time in /time. A restart reads
-// the last committed entry, each rank its own rows, whatever the number of ranks that wrote it.
-// mode=async and mode=in_situ lose at most two steps more than mode=sync, and compute them again.
+// Each step stores the complete state as one entry of /u, and its time in /time. File::recover
+// repairs what a killed run left, at whatever moment. A restart then reads the last committed entry,
+// each rank its own rows, whatever the number of ranks that wrote it. mode=async and mode=in_situ
+// lose at most two steps more than mode=sync, and compute them again.
 //
 //   mpiexec -n 4 ./restart run.h5 [sync|async|in_situ] [STEPS]
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,12 +23,11 @@
 constexpr std::uint64_t kRows = 96, kColumns = 160;
 
 int run(const std::string& path, const std::string& mode, std::uint64_t n_steps) {
-  int rank = 0, n_ranks = 1, exists = std::filesystem::exists(path);
+  int rank = 0, n_ranks = 1;
   tailrace::Comm comm;
 #ifdef TAILRACE_WITH_MPI
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-  MPI_Bcast(&exists, 1, MPI_INT, 0, MPI_COMM_WORLD);  // All ranks take the same branch.
   comm = tailrace::mpi(MPI_COMM_WORLD);
 #endif
   const std::uint64_t first = kRows * rank / n_ranks, last = kRows * (rank + 1) / n_ranks;
@@ -37,6 +36,7 @@ int run(const std::string& path, const std::string& mode, std::uint64_t n_steps)
   std::uint64_t step = 0;
   std::vector<double> u(mine.n_elements());
   for (std::uint64_t i = 0; i < u.size(); ++i) u[i] = double(first * kColumns + i + 1) / 20000;
+  const bool exists = tailrace::File::recover(path, comm);  // Alike on all ranks.
   if (exists) {
     auto reader = tailrace::Reader::open(path, comm);
     if (const auto committed = reader.last_step()) {

@@ -1,5 +1,7 @@
 """The run of restart.cpp in Python: killed at any moment, continued on any number of ranks.
 
+Mode "a" repairs what a killed run left, then opens the file, or creates it.
+
     mpiexec -n 4 python3 restart.py run.nc [STEPS]
 """
 

@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <tailrace/reader.h>
 #include <tailrace/tailrace.h>
@@ -21,7 +20,7 @@ static int rank = 0, n_ranks = 1;
 
 static void check(tailrace_error error) {
   if (error == TAILRACE_OK) return;
-  if (rank == 0) fprintf(stderr, "%s\n", tailrace_thread_error());
+  fprintf(stderr, "%s\n", tailrace_thread_error());
 #ifdef TAILRACE_WITH_MPI
   MPI_Abort(MPI_COMM_WORLD, 1);
 #endif
@@ -31,12 +30,11 @@ static void check(tailrace_error error) {
 int main(int argc, char** argv) {
   const char* const path = argc > 1 ? argv[1] : "run.h5";
   const int64_t n_steps = argc > 3 ? atoll(argv[3]) : 40;
-  int exists = access(path, F_OK) == 0;
+  int exists = 0;
 #ifdef TAILRACE_WITH_MPI
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-  MPI_Bcast(&exists, 1, MPI_INT, 0, MPI_COMM_WORLD); /* All ranks take the same branch. */
 #endif
   const uint64_t shape[2] = {N_ROWS, N_COLUMNS};
   const uint64_t start[2] = {(uint64_t)(N_ROWS * rank / n_ranks), 0};
@@ -47,6 +45,7 @@ int main(int argc, char** argv) {
   for (size_t i = 0; i < n; ++i) u[i] = (double)(start[0] * N_COLUMNS + i + 1) / 20000;
 
   int64_t step = 0;
+  check(tailrace_file_recover(path, ALL_RANKS, &exists)); /* Alike on all ranks. */
   if (exists) {
     tailrace_reader* reader = NULL;
     check(tailrace_reader_open(path, ALL_RANKS, NULL, &reader));

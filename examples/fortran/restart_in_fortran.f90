@@ -24,8 +24,6 @@ program restart
   if (command_argument_count() > 1) call get_command_argument(2, mode)
   if (command_argument_count() > 2) call get_command_argument(3, number)
   read (number, *) n_steps
-  inquire (file=path, exist=exists)
-  call MPI_Bcast(exists, 1, MPI_LOGICAL, 0, MPI_COMM_WORLD)  ! All ranks take the same branch.
 
   ! This rank's rows; Fortran's first dimension is the file's last one.
   first = n_rows*rank/n_ranks + 1
@@ -36,6 +34,7 @@ program restart
   end do
 
   step = 0
+  call tailrace_recover(path, exists, comm=MPI_COMM_WORLD%mpi_val)  ! Alike on all ranks.
   if (exists) then
     call reader%open(path, comm=MPI_COMM_WORLD%mpi_val)
     step = reader%n_steps()

@@ -15,6 +15,7 @@
 
 #include "c_handle.hpp"
 #include "core/option_table.hpp"
+#include "output/output.hpp"
 #include "trz/base/printable.hpp"
 
 namespace tailrace {
@@ -68,14 +69,22 @@ namespace {
 using MakeWriter = Result<std::unique_ptr<Writer>> (*)(std::unique_ptr<Comm>, const std::string&,
                                                        const FileOptions&);
 
+Status check_path(const char* path) {
+  if (path != nullptr && *path != '\0') return Status();
+  return Status(Code::invalid_argument, "the file's path is NULL or empty");
+}
+
+Status check_recover_arguments(const char* path, const int* exists) {
+  if (exists != nullptr) return check_path(path);
+  return Status(Code::invalid_argument, "output argument `exists` must not be NULL");
+}
+
 Status check_arguments(const char* path, const char* options_text, tailrace_file** file,
                        FileOptions& options) {
   if (file == nullptr) {
     return Status(Code::invalid_argument, "output argument `file` must not be NULL");
   }
-  if (path == nullptr || *path == '\0') {
-    return Status(Code::invalid_argument, "the file's path is NULL or empty");
-  }
+  TAILRACE_TRY(check_path(path));
   return apply_file_options(options_text == nullptr ? "" : options_text, options).within(path);
 }
 
@@ -278,6 +287,20 @@ tailrace_error tailrace_file_open(const char* path, const void* mpi_comm, size_t
   return tailrace::guarded(nullptr, [&] {
     return tailrace::start_file(&tailrace::Writer::open, path, mpi_comm, mpi_comm_bytes, options,
                                 file);
+  });
+}
+
+tailrace_error tailrace_file_recover(const char* path, const void* mpi_comm, size_t mpi_comm_bytes,
+                                     int* exists) {
+  if (exists != nullptr) *exists = 0;
+  return tailrace::guarded(nullptr, [&]() -> tailrace::Status {
+    TAILRACE_TAKE(const std::unique_ptr<tailrace::Comm> comm,
+                  tailrace::given_comm(mpi_comm, mpi_comm_bytes));
+    const tailrace::Status mine = tailrace::check_recover_arguments(path, exists);
+    TAILRACE_TAKE(const bool there,
+                  tailrace::Output::recover(*comm, path == nullptr ? "" : path, mine));
+    *exists = there ? 1 : 0;
+    return tailrace::Status();
   });
 }
 

@@ -241,6 +241,16 @@ tailrace_error tailrace_fortran_file(const char* path, int opens, const int* com
                          : tailrace_file_create(path, address, n_bytes, options, file));
 }
 
+tailrace_error tailrace_fortran_recover(const char* path, const int* comm, int* exists) {
+#ifdef TAILRACE_WITH_MPI
+  if (comm != NULL) {
+    MPI_Comm converted = MPI_Comm_f2c((MPI_Fint)*comm);
+    return passed_on(tailrace_file_recover(path, &converted, sizeof(MPI_Comm), exists));
+  }
+#endif
+  return passed_on(tailrace_file_recover(path, comm, comm == NULL ? 0 : sizeof *comm, exists));
+}
+
 tailrace_error tailrace_fortran_close(tailrace_file* file) {
   return passed_on(tailrace_file_close(file));
 }

@@ -134,7 +134,7 @@ module tailrace
   end interface
   public :: tailrace_done, tailrace_wait
 
-  public :: tailrace_version, tailrace_error_name
+  public :: tailrace_version, tailrace_error_name, tailrace_recover
 
   !> Current callbacks of idle_until(). One pair suffices, because one thread at a time calls
   !! Tailrace.
@@ -150,6 +150,13 @@ module tailrace
       type(c_ptr), intent(inout) :: file
       integer(c_int) :: c_file
     end function c_file
+    function c_recover(path, comm, exists) bind(C, name="tailrace_fortran_recover")
+      import
+      character(kind=c_char), intent(in) :: path(*)
+      integer(c_int), intent(in), optional :: comm
+      integer(c_int), intent(out) :: exists
+      integer(c_int) :: c_recover
+    end function c_recover
     function c_close(file) bind(C, name="tailrace_fortran_close")
       import
       type(c_ptr), value :: file
@@ -826,6 +833,7 @@ contains
   end subroutine reader_read_all
 
   include 'get_attributes.inc'
+  include 'recover.inc'
 
   !> Return the number of committed steps that all fields over time have, or that the field `path`
   !! has; the last one is the step to continue from. Not collective.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "array/array_variable.hpp"
 #include "core/byte_order.hpp"
@@ -15,6 +14,7 @@
 #include "filters/own_filters.hpp"
 #include "hdf5/dataset_schema.hpp"
 #include "hdf5/one_file.hpp"
+#include "output/output.hpp"
 #include "read/read_padded.hpp"
 
 namespace tailrace::python {
@@ -85,12 +85,8 @@ Status EngineFile::open_for_writing(Opening opening) {
   options.file.replace = opening.mode == 'w';
   bool creates = opening.mode != 'a';
   if (!creates) {
-    // Only one rank checks, so that all ranks decide alike.
-    std::error_code failure;
-    std::uint64_t exists =
-        opening.comm->is_root() && std::filesystem::exists(opening.path, failure);
-    opening.comm->allreduce(std::span<std::uint64_t>(&exists, 1), Reduction::max);
-    creates = exists == 0;
+    TAILRACE_TAKE(const bool exists, Output::recover(*opening.comm, opening.path, mine));
+    creates = !exists;
   }
   TAILRACE_TAKE(array_,
                 creates ? ArrayFile::create(std::move(opening.comm), opening.path, options, mine)

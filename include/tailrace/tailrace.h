@@ -303,6 +303,16 @@ TAILRACE_API tailrace_error tailrace_file_open(const char* path, const void* mpi
                                                size_t mpi_comm_bytes, const char* options,
                                                tailrace_file** file);
 
+/* Prepare a restart: repair what a killed job left of the file, like "tailrace recover --apply".
+ * Afterwards the file exists if a step was committed. Call it before the file is read or opened;
+ * open and create do not repair. A file without such remains is not changed.
+ * Collective. `path` is the same on every rank.
+ *   exists    receives 1: read the last step, and open the file; or 0: create the file.
+ * Errors: corrupt (committed data are missing), io (a job still writes the file), disagreement,
+ *   invalid_argument. */
+TAILRACE_API tailrace_error tailrace_file_recover(const char* path, const void* mpi_comm,
+                                                  size_t mpi_comm_bytes, int* exists);
+
 /* End the open step, if any, and close the file. The file is closed in every case. After a failure,
  * tailrace_thread_error returns the text, and the file holds the steps committed before. Every
  * later call with the handle fails with invalid_argument. In a process forked from the one that

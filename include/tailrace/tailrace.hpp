@@ -422,6 +422,14 @@ class File {
     return open(path, serial(), options);
   }
 
+  /// Repair what a killed job left of the file; see tailrace_file_recover. Collective over comm.
+  /// @returns true if the file exists.
+  [[nodiscard]] static bool recover(const std::string& path, const Comm& comm = serial()) {
+    int exists = 0;
+    check(tailrace_file_recover(path.c_str(), comm.address(), comm.n_bytes(), &exists));
+    return exists != 0;
+  }
+
   /// Define a field of `shape` with elements of type T, shape slowest first. Alike on all ranks.
   ///   file.define<float>("/density", {{"y", ny}, {"x", nx}}, "over-time=on");
   /// With names of dimensions it is tailrace_field_define_named.

@@ -362,8 +362,8 @@ def open(  # noqa: A001
     """Open a netCDF-4 file (for reading: any HDF5 file).
 
     mode: "r" read (default); "w" create, replacing an existing file; "x" create, refusing to
-    replace; "a" read and write, creating a missing file. comm: a communicator of mpi4py, all of
-    whose ranks call this; default: only this process.
+    replace; "a" read and write, creating a missing file, and repairing what a killed job left.
+    comm: a communicator of mpi4py, all of whose ranks call this; default: only this process.
     options: "key=value,...", and for writing "GLOB: options" for variables (docs/python.md).
     The other arguments are the same options, for reading (docs/read.md): threads, memory, read,
     gap, abs, prefetch, follow_external, plugin_path; for writing (docs/options.md) all but read,

@@ -15,6 +15,7 @@
 #include "exec/comm_factory.hpp"
 #include "hdf5/journal.hpp"
 #include "hdf5/one_file.hpp"
+#include "hdf5/recover.hpp"
 #include "policy/door_rules.hpp"
 
 namespace tailrace {
@@ -38,6 +39,42 @@ Status Output::agree(Comm& comm, const std::string& path, const FileOptions& opt
                      const std::string& more, const Status& mine, const RankNumbers& along) {
   const std::string text = "path " + path + "\n" + agreed_text(options, door) + more;
   return agree_on_text(comm, "the file", text, mine.ok() ? check_door(options, door) : mine, along);
+}
+
+// --- recovering
+
+namespace {
+
+/// Rank 0's part of Output::recover().
+Result<bool> recover_at_root(const std::string& path) {
+  const auto exists = [](const std::string& name) { return ::access(name.c_str(), F_OK) == 0; };
+  TAILRACE_TAKE(const std::string target, resolve_links(path));
+  // An unfinished file next to a finished one may replace it or not: the user decides.
+  const bool there = exists(target);
+  if (!exists(there ? journal_path_of(target) : partial_path_of(target))) return there;
+  WriterLock lock;
+  TAILRACE_TRY(lock.take(target));
+  TAILRACE_TAKE(const RecoverReport report, inspect_and_recover(target, true));
+  if (report.state == FileState::damaged) {
+    std::string text = "\"" + target + "\" cannot be recovered:";
+    for (const std::string& finding : report.findings) text += " " + finding;
+    return Status(Code::corrupt, text);
+  }
+  return exists(target);
+}
+
+}  // namespace
+
+Result<bool> Output::recover(Comm& comm, const std::string& path, const Status& mine) {
+  TAILRACE_TRY(agree_on_text(comm, "the file", "path " + path + "\n", mine));
+  const Result<Bytes> shared = broadcast_from_root(comm, [&](ByteWriter& message) {
+    TAILRACE_TAKE(const bool exists, recover_at_root(path));
+    message.add(exists);
+    return Status();
+  });
+  if (!shared.ok()) return shared.status();
+  refresh_file_on_nodes(comm, path);
+  return ByteReader(*shared).take<bool>();
 }
 
 // --- opening

@@ -68,6 +68,14 @@ class Output {
   /// Collective; `comm` must outlive this. Cost: one broadcast. @error io_error  names the job that
   /// holds the lock.
   Status claim(Comm& comm, const std::string& path);
+  /// Repair what a dead job has left of the file, as inspect_and_recover() does: complete a commit
+  /// that was interrupted, and name a file whose first commit had ended. A file without such
+  /// remains is not opened. Collective. Cost: one agreement and one broadcast.
+  /// @param mine  this rank's failure before the call, which becomes that of all ranks.
+  /// @returns true if the file then exists; the same on every rank.
+  /// @error disagreement  the paths differ.  @error corrupt  committed data are missing.
+  /// @error io_error  another job writes the file.
+  static Result<bool> recover(Comm& comm, const std::string& path, const Status& mine = Status());
   /// Treatment of an unfinished file that a dead job has left.
   enum class LeftOver : std::uint8_t {
     kept,     ///< Kept if it has a commit, unless options.replace: it can be recovered.

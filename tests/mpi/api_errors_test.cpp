@@ -55,6 +55,22 @@ TEST(ApiErrors, CreateWithoutAPathOnOneRank) {
   EXPECT_EQ(tailrace_thread_error(), from_root(tailrace_thread_error()));
 }
 
+TEST(ApiErrors, RecoverWithBadArgumentsOnOneRank) {
+  const std::string path = scratch();
+  const auto recover = [](const char* name, int* there) {
+    const tailrace_error error = tailrace_file_recover(name, TAILRACE_MPI(MPI_COMM_WORLD), there);
+    EXPECT_EQ(tailrace_thread_error(), from_root(tailrace_thread_error()));
+    return error;
+  };
+  int there = 1;
+  EXPECT_EQ(recover(is_last() ? nullptr : path.c_str(), &there), TAILRACE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(there, 0);
+  EXPECT_EQ(recover(path.c_str(), is_last() ? nullptr : &there), TAILRACE_ERROR_INVALID_ARGUMENT);
+  if (n_ranks() == 1) return;  // One rank cannot disagree.
+  const std::string other = is_last() ? path + "2" : path;
+  EXPECT_EQ(recover(other.c_str(), &there), TAILRACE_ERROR_DISAGREEMENT);
+}
+
 TEST(ApiErrors, CreateWithAnotherPathOnOneRank) {
   if (n_ranks() == 1) GTEST_SKIP() << "one rank cannot disagree";
   const std::string path = scratch(is_last() ? "other.h5" : "out.h5");

@@ -140,6 +140,60 @@ TEST_F(CApi, TextsOfFailures) {
   EXPECT_STREQ(tailrace_thread_error(), tailrace_file_error(file_));
 }
 
+TEST_F(CApi, RecoverRepairsWhatAKilledJobLeft) {
+  const std::string partial = path_ + ".partial";
+  const auto recovered = [&] {
+    int exists = -1;
+    EXPECT_EQ(tailrace_file_recover(path_.c_str(), TAILRACE_SERIAL, &exists), TAILRACE_OK)
+        << tailrace_thread_error();
+    return exists;
+  };
+  EXPECT_EQ(recovered(), 0);  // Nothing was started.
+  std::ofstream(partial) << std::string(1000, '\0');
+  EXPECT_EQ(recovered(), 0);  // A job without a commit.
+  EXPECT_FALSE(std::filesystem::exists(partial));
+  create();
+  const float value = 1;
+  EXPECT_EQ(tailrace_field_put(file_, define("/f", {1}), nullptr, nullptr, &value), TAILRACE_OK);
+  EXPECT_EQ(close(), TAILRACE_OK);
+  EXPECT_EQ(recovered(), 1);
+  std::filesystem::rename(path_, partial);  // The first commit, without the renaming.
+  EXPECT_EQ(recovered(), 1);
+  EXPECT_FALSE(std::filesystem::exists(partial));
+  std::ofstream(path_ + ".journal") << "TRJOURN1";  // A commit that had not begun to write.
+  EXPECT_EQ(recovered(), 1);
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".journal"));
+  EXPECT_EQ(tailrace_file_open(path_.c_str(), TAILRACE_SERIAL, nullptr, &file_), TAILRACE_OK);
+  EXPECT_EQ(close(), TAILRACE_OK);
+}
+
+TEST_F(CApi, RecoverReportsWhatItCannotRepair) {
+  const auto refused = TAILRACE_ERROR_INVALID_ARGUMENT;
+  int exists = 1;
+  EXPECT_EQ(tailrace_file_recover(path_.c_str(), TAILRACE_SERIAL, nullptr), refused);
+  EXPECT_EQ(tailrace_file_recover(nullptr, TAILRACE_SERIAL, &exists), refused);
+  EXPECT_EQ(tailrace_file_recover("", TAILRACE_SERIAL, &exists), refused);
+  EXPECT_EQ(exists, 0);
+  create();
+  const std::vector<float> values(10000, 1.5F);
+  const tailrace_field field = define("/f", {10000}, "codec=none");
+  EXPECT_EQ(tailrace_field_put(file_, field, nullptr, nullptr, values.data()), TAILRACE_OK);
+  EXPECT_EQ(tailrace_file_end_step(file_, nullptr), TAILRACE_OK);
+  const tailrace_error open = tailrace_file_recover(path_.c_str(), TAILRACE_SERIAL, &exists);
+  EXPECT_EQ(open, TAILRACE_OK);  // Without remains, an open file is left alone.
+  EXPECT_EQ(exists, 1);
+  std::ofstream(path_ + ".journal") << "TRJOURN1";
+  EXPECT_EQ(tailrace_file_recover(path_.c_str(), TAILRACE_SERIAL, &exists), TAILRACE_ERROR_IO);
+  std::filesystem::remove(path_ + ".journal");
+  EXPECT_EQ(close(), TAILRACE_OK);
+  std::filesystem::rename(path_, path_ + ".partial");
+  std::filesystem::resize_file(path_ + ".partial", 20000);
+  EXPECT_EQ(tailrace_file_recover(path_.c_str(), TAILRACE_SERIAL, &exists), TAILRACE_ERROR_CORRUPT);
+  EXPECT_EQ(exists, 0);
+  EXPECT_NE(std::string(tailrace_thread_error()).find("/f"), std::string::npos)
+      << tailrace_thread_error();
+}
+
 TEST_F(CApi, AHandleOfAnotherMpiIsRefused) {
   const char strange[3] = {1, 2, 3};
   EXPECT_EQ(tailrace_file_create(path_.c_str(), strange, sizeof strange, nullptr, &file_),
