@@ -37,7 +37,12 @@ Result<std::string> read_from(int descriptor, const std::string& path, std::uint
 
 Result<std::string> read_settings_file(const std::string& path, std::uint64_t bytes_max) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (descriptor < 0) return status_from_errno(errno, "cannot read \"" + path + "\"");
+  if (descriptor < 0) {
+    const Status failure = status_from_errno(errno, "cannot read \"" + path + "\"");
+    // Programs take not_found as the answer that the data file does not exist.
+    if (failure.code() != Code::not_found) return failure;
+    return Status(Code::invalid_argument, failure.message());
+  }
   Result<std::string> bytes = read_from(descriptor, path, bytes_max);
   ::close(descriptor);
   return bytes;

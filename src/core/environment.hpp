@@ -33,8 +33,8 @@ inline const char* environment_variable(const char* name) {
 inline constexpr std::uint64_t kSettingsBytesMax = 1 << 20;
 
 /// Read a regular file completely. Does not block: pipes and devices are rejected.
-/// @error invalid_argument  not a regular file, or more than `bytes_max`.
-/// @error not_found, io_error
+/// @error invalid_argument  it does not exist, is not a regular file, or has more than `bytes_max`.
+/// @error io_error
 /// No message contains bytes of the file. Not collective.
 Result<std::string> read_settings_file(const std::string& path,
                                        std::uint64_t bytes_max = kSettingsBytesMax);

@@ -293,8 +293,10 @@ def test_settings(tmp_path):
     done = run([forms, tmp_path / "idle.nc"], 2, TAILRACE_OPTIONS="codec=sz3; *: codec=trz; "
                "part_*: preset=ratio; *: bound=abs=0.5; idle_*: level=3")
     assert done.stderr.count('these options match nothing in the file: "idle_*"\n') == 1
-    done = run([forms, tmp_path / "none.nc"], 2, code=None, TAILRACE_OPTIONS="@/does/not/exist")
-    assert done.returncode != 0 and "/does/not/exist" in done.stderr
+    for options in ("@/does/not/exist", "profile=/does/not/exist"):
+        done = run([forms, tmp_path / "none.nc"], 2, code=None, TAILRACE_OPTIONS=options)
+        assert done.returncode != 0 and "NC_EINVAL" in done.stderr
+        assert 'cannot read "/does/not/exist"' in done.stderr
 
 
 @pytest.mark.parametrize("attributes", [

@@ -43,7 +43,7 @@ TEST_F(SettingsFile, IsReadUpToItsLimit) {
   EXPECT_EQ(*read, text);
   EXPECT_EQ(read_settings_file(path, 9999).status().code(), Code::invalid_argument);
   EXPECT_EQ(*read_settings_file(write("")), "");
-  EXPECT_EQ(read_settings_file(folder_ / "none").status().code(), Code::not_found);
+  EXPECT_EQ(read_settings_file(folder_ / "none").status().code(), Code::invalid_argument);
 }
 
 TEST_F(SettingsFile, MustBeARegularFile) {
@@ -74,8 +74,8 @@ TEST_F(SettingsFile, OfOptionsIsNotQuoted) {
   EXPECT_NE(given.message().find("secret"), std::string::npos);
 }
 
-TEST_F(SettingsFile, OfOptionsThatNeverEndsIsRefused) {
-  for (const char* named : {"@/dev/zero", "/dev/zero", "@/dev/null"}) {
+TEST_F(SettingsFile, OfOptionsThatIsNotARegularFileIsRefused) {
+  for (const char* named : {"@/dev/zero", "/dev/zero", "@/dev/null", "@/does/not/exist"}) {
     ::setenv("TAILRACE_OPTIONS", named, 1);
     const Status refused = options_text_of_environment().status();
     EXPECT_EQ(refused.code(), Code::invalid_argument) << named;
