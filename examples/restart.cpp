@@ -1,15 +1,14 @@
 // A run that may be killed at any moment and is continued on any number of ranks.
 //
 // Each step stores the complete state as one entry of /u, and its time in /time. File::recover
-// repairs what a killed run left, at whatever moment. A restart then reads the last committed entry,
-// each rank its own rows, whatever the number of ranks that wrote it. mode=async and mode=in_situ
-// lose at most two steps more than mode=sync, and compute them again.
+// repairs what a killed run left, at whatever moment. A restart then reads the last committed
+// entry, each rank its own rows, whatever the number of ranks that wrote it. mode=async and
+// mode=in_situ lose at most two steps more than mode=sync, and compute them again.
 //
 //   mpiexec -n 4 ./restart run.h5 [sync|async|in_situ] [STEPS]
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -40,7 +39,7 @@ int run(const std::string& path, const std::string& mode, std::uint64_t n_steps)
   if (exists) {
     auto reader = tailrace::Reader::open(path, comm);
     if (const auto committed = reader.last_step()) {
-      reader.step(*committed).read_all("/u", mine, std::span(u));
+      reader.step(*committed).read_all("/u", mine, u);
       step = *committed + 1;
     }
     reader.close();

@@ -4,7 +4,7 @@
 //   tailrace::Reader reader = tailrace::Reader::open("out.h5");
 //   std::vector<float> whole = reader.read<float>("/temperature");
 //   std::vector<float> part = reader.read<float>("/temperature", {{0, 100}, {512, 10}});
-//   reader.read("/temperature", {{0, 100}, {512, 10}, {1, 2}}, std::span(buffer));  // every second
+//   reader.read("/temperature", {{0, 100}, {512, 10}, {1, 2}}, buffer);  // every second
 //
 // A restart on any number of ranks, each with its own part:
 //
@@ -93,6 +93,10 @@ class Step {
   /// tailrace_reader_read_step.
   template <class T>
   void read_all(const std::string& path, const Box& box, Span<T> values) const;
+  template <class T>
+  void read_all(const std::string& path, const Box& box, std::vector<T>& values) const {
+    read_all(path, box, Span<T>(values));
+  }
   template <class T>
   std::vector<T> read_all(const std::string& path, const Box& box) const;
 
@@ -270,6 +274,10 @@ class Reader {
   void read(const std::string& path, const Selection& slab, Span<T> values) {
     read_bytes<T>(find(path), slab, values.data(), values.size_bytes());
   }
+  template <class T>
+  void read(const std::string& path, const Selection& slab, std::vector<T>& values) {
+    read(path, slab, Span<T>(values));
+  }
   /// Read a slab, or the complete dataset, into a new vector. Not collective.
   template <class T>
   std::vector<T> read(const std::string& path, const Selection& slab) {
@@ -301,6 +309,10 @@ class Reader {
       throw;
     }
     check(tailrace_reader_read_all(reader_.get(), 1, &request));
+  }
+  template <class T>
+  void read_all(const std::string& path, const Selection& slab, std::vector<T>& values) {
+    read_all(path, slab, Span<T>(values));
   }
   /// Read any number of slabs; see tailrace_reader_read_all. Collective.
   void read_all(Span<const tailrace_read_request> requests) {

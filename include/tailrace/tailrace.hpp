@@ -257,7 +257,7 @@ class Field {
   /// Copy a box from an array of any layout, for example with ghost cells or in Fortran order.
   /// Element (i, j) of the box is element i * strides[0] + j * strides[1] of `values`, which begin
   /// with the box's first element. Errors: also invalid_argument if an element is beyond `values`.
-  ///   field.put_copy({{x0, y0}, {nx, ny}}, std::span(u).subspan(ghosts * pitch + ghosts),
+  ///   field.put_copy({{x0, y0}, {nx, ny}}, Span<float>(u).subspan(ghosts * pitch + ghosts),
   ///                  {pitch, 1});
   void put_copy(const Box& box, Span<const T> values, const Extents& strides) const {
     if (!check_strides(box, values.size(), strides.shape())) return;

@@ -77,7 +77,7 @@ int read(const char* path) {
   tailrace::Reader reader = tailrace::Reader::open(path);
   const std::vector<double> u = reader.read<double>("/u", {{1, 0}, {2, 6}});
   std::vector<float> v(2);
-  reader.read("/v", {{1}, {2}}, tailrace::Span<float>(v));
+  reader.read("/v", {{1}, {2}}, v);
   const std::vector<double> strided = reader.read<double>("/strided");
   const std::string units = reader.attribute<std::string>("/u", "units");
   const bool right = u[0] == 10 && u[11] == 25 && v[0] == 2 && strided[3] == 3 && units == "K";
