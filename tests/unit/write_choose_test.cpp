@@ -429,7 +429,7 @@ TEST_F(WriteChoose, ProfilesThatAreNoneFailOnAllRanks) {
   job.file_options += ",profile=" + (folder_ / "missing.json");
   Result<StepReport> report = write(job);
   ASSERT_FALSE(report.ok());
-  EXPECT_EQ(report.status().code(), Code::not_found);
+  EXPECT_EQ(report.status().code(), Code::invalid_argument);
   EXPECT_NE(report.status().message().find("missing.json"), std::string::npos);
   std::ofstream(folder_ / "broken.json") << "{\"format\": ";
   job.file_options = "bound=rel=1e-3,profile=" + (folder_ / "broken.json");
