@@ -165,7 +165,7 @@ TEST(Decisions, AProfileThatRankZeroCannotRead) {
   const std::string profile = profile_of(100e6);
   const Outcome outcome = write_one(
       scratch(), "fsync=off,bound=rel=1e-3,profile=" + profile + (is_root() ? ".no" : ""));
-  expect_everywhere(outcome, TAILRACE_ERROR_NOT_FOUND, {"profile.json.no"});
+  expect_everywhere(outcome, TAILRACE_ERROR_INVALID_ARGUMENT, {"profile.json.no"});
 }
 
 /// One rank assumes other nodes than the others: rank 0 decides how many ranks form a pretended
