@@ -103,7 +103,7 @@ def test_what_cannot_be_exported_is_said(tmp_path):
         (("-o", tmp_path / "a.npy", "--only", "/title"), "only numbers"),
         (("-o", tmp_path / "a.bin", "--only", "/contiguous", "--slab", "0:51,:"),
          "must be ascending and end at 50 at most"),
-        (("-o", tmp_path / "a.bin", "--only", "/contiguous", "--slab", "0:5"), "1 ranges"),
+        (("-o", tmp_path / "a.bin", "--only", "/contiguous", "--slab", "0:5"), "found 1"),
         (("-o", tmp_path / "a.bin", "--only", "/contiguous", "--slab", "x"), "expected START:END"),
         (("-o", tmp_path / "a.x", "--format", "csv"), "expected hdf5, npy or raw"),
         (("-o", tmp_path / "no" / "a.npy", "--only", "/big"), "cannot create"),
