@@ -13,6 +13,7 @@
 
 #include "commands.hpp"
 #include "core/environment.hpp"
+#include "core/file_bytes.hpp"
 #include "core/glob_options.hpp"
 #include "core/mount_kind.hpp"
 #include "exec/comm_factory.hpp"
@@ -187,8 +188,6 @@ void check_serial_hdf5(const LoadedLibrary& library, const std::string& version,
                             version, library.path));
 }
 
-constexpr std::string_view kHdf5Text = "HDF5 library version: ";
-
 /// Judge a loaded library. @returns true if it is HDF5 or PnetCDF
 bool check_library(const LoadedLibrary& library, Diagnosis& diagnosis) {
   if (library.name.starts_with("libtailrace")) {
@@ -216,7 +215,7 @@ bool check_library(const LoadedLibrary& library, Diagnosis& diagnosis) {
     }
     return true;
   }
-  const std::string version = bytes.number_after(kHdf5Text);
+  const std::string version = bytes.number_after(kHdf5VersionText);
   if (version.empty() || library.name.find("netcdf") != std::string::npos) return false;
   if (bytes.contains("H5Pset_fapl_mpio")) {
     check_parallel_hdf5(library, version, diagnosis);
@@ -259,7 +258,7 @@ void check_program(const ProgramLibraries& program, Diagnosis& diagnosis) {
   diagnosis.forgive_unserved();
   if (found) return;
   const FileBytes bytes(program.path);
-  const std::string version = bytes.number_after(kHdf5Text);
+  const std::string version = bytes.number_after(kHdf5VersionText);
   if (!version.empty()) {
     diagnosis.add(Verdict::fault, "HDF5",
                   fmt::format("{} is linked statically into the program; link it to the shared "

@@ -432,7 +432,7 @@ class File {
 
   /// Define a field of `shape` with elements of type T, shape slowest first. Alike on all ranks.
   ///   file.define<float>("/density", {{"y", ny}, {"x", nx}}, "over-time=on");
-  /// With names of dimensions it is tailrace_field_define_named.
+  /// Calls tailrace_field_define_named if the dimensions have names.
   /// @param time_name  name of the time dimension; default "time" if the others have names.
   template <class T, Require<is_element<T>> = 0>
   Field<T> define(const std::string& path, const Dimensions& shape, const Options& options = {},

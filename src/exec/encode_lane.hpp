@@ -81,8 +81,8 @@ std::uint64_t encode_memory_bytes(const FieldPlan& plan);
 // Invariant 3: while a chunk waits and the lane is not held back, the number of active threads is
 // the smaller of two: all threads, or the chunks pushed since the lane last rested.
 //
-// With IdleWaits one more helper encodes while the program's main thread waits in MPI. It begins a
-// chunk only if the wait has lasted for a while, compared to the time that a chunk takes: a wait
+// One more helper, under IdleWaits, encodes while the program's main thread waits in MPI. It begins
+// a chunk only if the wait has lasted for a while, compared to the time that a chunk takes: a wait
 // that has lasted long will last longer, and a short one must not end late.
 
 /// A chunk with the values of all other ranks; the encode thread gathers this rank's own.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,33 +185,6 @@ Result<ProgramLibraries> find_process_libraries(std::uint64_t process) {
     if (!known) found.libraries.push_back(std::move(library));
   }
   return found;
-}
-
-FileBytes::FileBytes(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file < 0) return;
-  struct stat facts {};
-  if (::fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0) {
-    n_bytes_ = static_cast<std::size_t>(facts.st_size);
-    void* const mapped = ::mmap(nullptr, n_bytes_, PROT_READ, MAP_PRIVATE, file, 0);
-    address_ = mapped == MAP_FAILED ? nullptr : mapped;
-  }
-  ::close(file);
-  if (address_ == nullptr) n_bytes_ = 0;
-}
-
-FileBytes::~FileBytes() {
-  if (address_ != nullptr) ::munmap(address_, n_bytes_);
-}
-
-std::string FileBytes::number_after(std::string_view text) const {
-  const std::string_view all = view();
-  for (std::size_t at = all.find(text); at != std::string::npos; at = all.find(text, at + 1)) {
-    const std::string_view after = all.substr(at + text.size());
-    const std::size_t n = std::min(after.find_first_not_of("0123456789."), after.size());
-    if (n > 0) return std::string(after.substr(0, n));
-  }
-  return "";
 }
 
 }  // namespace tailrace

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "trz/base/status.hpp"
@@ -44,25 +43,5 @@ Result<ProgramLibraries> find_process_libraries(std::uint64_t process);
 /// Run a program and return what it prints on stdout and stderr. Not collective.
 /// @error not_found, io_error  it cannot be started, or ends with another exit code than 0
 Result<std::string> output_of_program(std::vector<std::string> words);
-
-/// Content of a library or program, to be searched for texts. Maps the file.
-class FileBytes {
- public:
-  explicit FileBytes(const std::string& path);
-  ~FileBytes();
-  FileBytes(const FileBytes&) = delete;
-  FileBytes& operator=(const FileBytes&) = delete;
-
-  bool opened() const { return address_ != nullptr; }
-  bool contains(std::string_view text) const { return view().find(text) != std::string::npos; }
-  /// Digits and dots after the first `text` that a digit follows; empty without a match.
-  std::string number_after(std::string_view text) const;
-
- private:
-  std::string_view view() const { return {static_cast<const char*>(address_), n_bytes_}; }
-
-  void* address_ = nullptr;
-  std::size_t n_bytes_ = 0;
-};
 
 }  // namespace tailrace

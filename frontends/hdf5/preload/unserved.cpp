@@ -1,12 +1,8 @@
 #include "hdf5/preload/unserved.hpp"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <hdf5.h>
 #include <mpi.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <exception>
@@ -14,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/file_bytes.hpp"
 #include "hdf5/opening.hpp"
 #include "hdf5/preload/loaded_files.hpp"
 
@@ -28,10 +25,7 @@ constexpr const char* kServes = "which serves programs on a shared parallel HDF5
 #undef TAILRACE_TEXT
 #undef TAILRACE_TEXT_OF
 
-/// HDF5's own text about its version, in every HDF5 library.
-constexpr std::string_view kVersionText = "HDF5 library version: ";
-
-/// Version in the text that follows kVersionText: "1.14.5".
+/// Version in the text that follows kHdf5VersionText: "1.14.5".
 std::string version_in(std::string_view text) {
   return std::string(text.substr(0, text.find_first_not_of("0123456789.-")));
 }
@@ -60,33 +54,12 @@ Loaded find_loaded() {
     }
     if (const void* const text = own("H5_lib_vers_info_g")) {
       std::string_view version(static_cast<const char*>(text));
-      if (version.starts_with(kVersionText)) version.remove_prefix(kVersionText.size());
+      if (version.starts_with(kHdf5VersionText)) version.remove_prefix(kHdf5VersionText.size());
       loaded.hdf5s.push_back("HDF5 " + version_in(version) + " in " + file);
     }
   }
   static_cast<void>(dlerror());
   return loaded;
-}
-
-/// Version of the HDF5 that is linked into the executable; empty if none is found.
-std::string static_version() {
-  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return "";
-  std::string version;
-  struct stat facts {};
-  if (::fstat(file, &facts) == 0 && facts.st_size > 0) {
-    const auto n_bytes = static_cast<std::size_t>(facts.st_size);
-    void* const mapped = ::mmap(nullptr, n_bytes, PROT_READ, MAP_PRIVATE, file, 0);
-    if (mapped != MAP_FAILED) {
-      const std::string_view bytes(static_cast<const char*>(mapped), n_bytes);
-      const std::size_t at = bytes.find(kVersionText);
-      if (at != std::string_view::npos)
-        version = version_in(bytes.substr(at + kVersionText.size()));
-      ::munmap(mapped, n_bytes);
-    }
-  }
-  ::close(file);
-  return version;
 }
 
 bool is_first_rank() {
@@ -106,7 +79,8 @@ std::string reason_for_nothing(std::uint64_t n_openings) {
     return "the program opened its files without MPI (H5Pset_fapl_mpio); libtailrace_hdf5_serial "
            "serves such files";
   }
-  const std::string version = loaded.hdf5s.empty() ? static_version() : "";
+  const std::string version =
+      loaded.hdf5s.empty() ? FileBytes("/proc/self/exe").number_after(kHdf5VersionText) : "";
   if (!version.empty()) {
     return "the program has HDF5 " + version +
            " linked statically; link it to the shared library (h5pcc -shlib)";
