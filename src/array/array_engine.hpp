@@ -192,6 +192,7 @@ class ArrayEngine {
   StagingMemory memory_;
   std::vector<ArrayVariable> variables_;
   ChunkPlaces places_;
+  KeptOriginals originals_;
   ArrayFileReport report_;
   std::string closing_remark_;
   std::vector<std::string> remarks_;       ///< Not yet returned by take_remarks(); rank 0.
@@ -223,6 +224,7 @@ class ArrayEngine {
   ExecutorSettings prepare_encoding(ArrayFlush& flush);
   Status encode_chunks(ArrayFlush& flush);
   FieldPlan plan_of(std::size_t variable, PatchedChunks& patches) const;
+  std::uint64_t room_for_originals(const ArrayFlush& flush, std::uint64_t memory_bytes) const;
   std::vector<JobForecast> forecasts_of(const ArrayFlush& flush) const;
   bool syncs() const { return options_.file.sync || !comm_->place().empty(); }
   void forget_staged(ArrayFlush& flush);

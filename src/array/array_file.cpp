@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "codec/deflate.hpp"
 #include "codec/registry.hpp"
 #include "core/byte_stream.hpp"
 #include "core/codec_registry.hpp"
@@ -684,7 +685,7 @@ bool ArrayFile::continue_lossy(std::size_t v) {
   const std::string mode = it.text_attribute("tailrace_bound_mode");
   const std::optional<double> bound = number_of(it.attribute("tailrace_absolute_bound"));
   const CodecEntry& entry = codec_entry(request.name);
-  if (!entry.plugin || entry.loss != Loss::by_purpose) return false;
+  if (entry.loss != Loss::by_purpose || !(entry.plugin || entry.rounds_before)) return false;
   if (mode != "abs" && mode != "rel" && mode != "psnr") return false;
   if (!bound || !(*bound > 0) || !std::isfinite(*bound)) return false;
   const StoredDataset& dataset = *variable.stored;
@@ -696,6 +697,7 @@ bool ArrayFile::continue_lossy(std::size_t v) {
   const bool has_fill =
       it.attribute("_FillValue") != nullptr || it.attribute("missing_value") != nullptr;
   if (!has_fill && !it.no_fill) request.fill_value = element_number(it.type, variable.fill);
+  if (entry.rounds_before) request.settings = deflate_settings_of(dataset.storage.filters);
   Result<std::unique_ptr<Codec>> codec = make_codec(request, options_.file.plugin_path);
   if (!codec.ok() || !same_filters((*codec)->filters(), dataset.storage.filters)) return false;
   variable.resolved.codec = std::move(*codec);

@@ -22,7 +22,7 @@
 // ranks it holds if a collective call of the file lies between the puts. Otherwise either wins,
 // element by element.
 // Invariant 3: values stay within their error bound however often their neighbours in a chunk are
-// rewritten. A chunk that retains decoded values of a lossy codec is stored exactly.
+// rewritten: none is encoded with loss from decoded values. See array_patches.hpp.
 
 #pragma once
 

@@ -192,7 +192,7 @@ Status ArrayEngine::find_chunks(ArrayFlush& flush) {
       flush.patches.push_back(std::make_unique<PatchedChunks>(
           PatchedChunks::Variable{variable.definition.path, grid, variable.log.element_bytes(),
                                   variable.fill, variable.resolved.codec.get(), variable.swapped,
-                                  comm_->n_ranks() == 1,
+                                  comm_->n_ranks() == 1, v, variable.growing, &originals_,
                                   goes_with_commit(v) ? committed_shape_of(v) : Shape()},
           variable.log, output_.storage()));
       flush.fields.back().claims = flush.patches.back()->claims();
@@ -244,6 +244,22 @@ std::vector<JobForecast> ArrayEngine::forecasts_of(const ArrayFlush& flush) cons
   return forecasts;
 }
 
+/// Share of memory= for the originals of incomplete chunks.
+constexpr std::uint64_t kOriginalsPerMemory = 8;
+
+/// Bytes that the originals of incomplete chunks may take out of `memory_bytes`, which are for
+/// encoding: nothing if a chunk then could not be encoded. Not collective.
+std::uint64_t ArrayEngine::room_for_originals(const ArrayFlush& flush,
+                                              std::uint64_t memory_bytes) const {
+  std::uint64_t room = originals_.held_bytes();
+  std::uint64_t needed = 0;
+  for (const FieldPlan& plan : flush.plans) {
+    if (plan.codec->lossy()) room = options_.file.memory_bytes / kOriginalsPerMemory;
+    needed = std::max(needed, encode_memory_bytes(plan));
+  }
+  return needed + room <= memory_bytes ? room : 0;
+}
+
 /// Prepare the plans, the reserved places, and the file's threads. Collective.
 ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
@@ -253,6 +269,9 @@ ExecutorSettings ArrayEngine::prepare_encoding(ArrayFlush& flush) {
   reserve_by_shape(*comm_, output_.tail(), alignment, flush.plans);
   ExecutorSettings settings;
   settings.memory_bytes = options_.file.memory_bytes - memory_.cap_bytes();
+  const std::uint64_t room = room_for_originals(flush, settings.memory_bytes);
+  originals_.start_flush(room);
+  settings.memory_bytes -= room;
   settings.write_buffer_bytes = options_.file.write_buffer_bytes;
   settings.alignment_bytes = alignment;
   if (std::any_of(flush.plans.begin(), flush.plans.end(), reserves)) {

@@ -11,6 +11,7 @@
 #include "chunk/stored_chunk.hpp"
 #include "core/byte_order.hpp"
 #include "describe/input_bytes.hpp"
+#include "field/chunk_beginnings.hpp"
 
 namespace tailrace {
 // --- Owners and places.
@@ -25,16 +26,16 @@ ChunkDealing deal(const Comm& comm, std::span<const PatchedField> fields) {
   return dealing;
 }
 
-/// Number of elements that the chunk will have in the end, as far as known. Along a growing
-/// dimension, the chunk counts as full.
-std::uint64_t n_elements_at_last(const PatchedField& field, std::uint64_t chunk_index) {
-  Box box = field.grid.clipped_box(chunk_index);
-  for (std::size_t d = 0; d < field.growing.size(); ++d) {
-    if (field.growing[d]) box.count[d] = field.grid.chunk_shape[d];
+/// Elements that the chunk will have in the end, as far as known. Along a growing dimension, the
+/// chunk counts as full.
+Box box_at_last(const ChunkGrid& grid, const std::vector<bool>& growing,
+                std::uint64_t chunk_index) {
+  Box box = grid.clipped_box(chunk_index);
+  for (std::size_t d = 0; d < growing.size(); ++d) {
+    if (growing[d]) box.count[d] = grid.chunk_shape[d];
   }
-  return box.n_elements();
+  return box;
 }
-
 }  // namespace
 
 ChunkPlaces::Places& ChunkPlaces::places(std::size_t variable) {
@@ -59,7 +60,8 @@ Result<PatchOwnership> ChunkPlaces::assign_owners(Comm& comm, std::span<const Pa
         const PatchedField& field = fields[chunk.key.field];
         std::uint64_t n_elements = 0;
         for (const ChunkShare& share : chunk.shares) n_elements += share.n_elements;
-        if (hold_back && n_elements < n_elements_at_last(field, chunk.key.chunk_index)) return true;
+        const Box last = box_at_last(field.grid, field.growing, chunk.key.chunk_index);
+        if (hold_back && n_elements < last.n_elements()) return true;
         // Chunks shared by two neighbours go, within a variable, all to the lower rank or all to
         // the upper. So each rank gets one of its two shared chunks. Chunks that all ranks share
         // are dealt.
@@ -760,11 +762,12 @@ PatchedChunks::Bitmap PatchedChunks::lay_all(std::uint64_t chunk_index, Patched 
 Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_index, Buffer& values) {
   const Box chunk = variable_.grid.full_box(chunk_index);
   const Box clipped = variable_.grid.clipped_box(chunk_index);
-  const Bitmap put = lay_all(chunk_index, take_patched(chunk_index), values);
+  Bitmap put = lay_all(chunk_index, take_patched(chunk_index), values);
   Completed completed;
   const auto before = before_.find(chunk_index);
   if (before == before_.end()) {
     fill_unput(put, values);
+    keep_original(chunk_index, std::move(put), values);
     completed.fresh = true;
     return completed;
   }
@@ -777,9 +780,20 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
   }
   const bool kept = any_bit(put, false, clipped, chunk);
   if (!kept && clipped == chunk) return completed;
-  const std::size_t swapped = variable_.swapped ? variable_.element_bytes : 1;
-  const Result<Buffer> old = read_chunk(storage_, *variable_.codec, before->second,
-                                        chunk_elements() * variable_.element_bytes, swapped);
+  std::optional<KeptOriginals::Chunk> original;
+  EncodedBytes to_join;
+  const auto read_old = [&]() -> Result<Buffer> {
+    TAILRACE_TAKE(EncodedBytes stored, fetch_chunk(storage_, before->second));
+    if (variable_.originals != nullptr) {
+      original = variable_.originals->take({variable_.number, chunk_index},
+                                           std::as_const(stored.buffer).bytes());
+      if (original) return std::move(original->values);
+    }
+    if (may_join()) to_join = {Buffer::copy_of(stored.buffer.bytes()), stored.filter_mask};
+    return decode_chunk(*variable_.codec, std::move(stored), chunk_bytes(),
+                        variable_.swapped ? variable_.element_bytes : 1);
+  };
+  const Result<Buffer> old = read_old();
   if (!old.ok()) {
     return old.status().within("variable \"" + variable_.path + "\", chunk " + box_text(clipped) +
                                " as stored in the file");
@@ -793,9 +807,64 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
     at = find_bit(put, false, until, end);
   }
   if (kept) ++n_merged_;
-  completed.store_raw = kept && variable_.codec->lossy();
+  completed.store_raw = kept && variable_.codec->lossy() && !original;
+  if (completed.store_raw && variable_.codec->keeping_decoded() != nullptr) {
+    completed.keep_decoded = true;
+    completed.store_raw = false;
+  }
+  if (completed.store_raw && to_join.buffer.allocated()) {
+    completed.beginnings = beginnings_of(put, std::move(to_join), values);
+    completed.store_raw = completed.beginnings == nullptr;
+  }
   if (completed.store_raw) to_other_order(values);
+  if (original) {
+    for (std::size_t i = 0; i < put.size(); ++i) put[i] |= original->put[i];
+    keep_original(chunk_index, std::move(put), values);
+  }
   return completed;
+}
+
+/// True if new values can be joined to chunks of the variable.
+bool PatchedChunks::may_join() const {
+  return variable_.codec->lossy() && keeps_beginnings(*variable_.codec) && !variable_.swapped;
+}
+
+/// Return the beginning of a chunk, or null if new values do not lie behind all that the file has.
+/// @param values  completed; those of the beginning become zeros, which cost least to encode.
+std::unique_ptr<const ChunkBeginnings> PatchedChunks::beginnings_of(const Bitmap& put,
+                                                                    EncodedBytes stored,
+                                                                    Buffer& values) const {
+  const std::uint64_t end = chunk_elements();
+  const std::size_t element = variable_.element_bytes;
+  const std::uint64_t first = find_bit(put, true, 0, end);
+  const bool unfiltered = stored.filter_mask != 0;
+  if (unfiltered || first == 0 || first == end) return nullptr;
+  for (std::uint64_t at = find_bit(put, false, first, end); at < end;) {
+    const std::uint64_t until = find_bit(put, true, at, end);
+    for (; at < until; ++at) {
+      const std::byte* const value = values.data() + at * element;
+      if (std::memcmp(value, variable_.fill.data(), element) != 0) return nullptr;
+    }
+    at = find_bit(put, false, until, end);
+  }
+  std::memset(values.data(), 0, first * element);
+  return beginning_of_chunk(*variable_.codec, std::move(stored), first, first * element,
+                            chunk_bytes());
+}
+
+void PatchedChunks::encoded(std::uint64_t chunk_index, const EncodedBytes& chunk) {
+  if (variable_.originals == nullptr) return;
+  variable_.originals->confirm({variable_.number, chunk_index}, chunk.buffer.bytes());
+}
+
+/// Keep a lossy chunk's values for the flushes that put the rest of it, if any is missing.
+void PatchedChunks::keep_original(std::uint64_t chunk_index, Bitmap put,
+                                  const Buffer& values) const {
+  if (variable_.originals == nullptr || !variable_.codec->lossy()) return;
+  if (variable_.codec->keeping_decoded() != nullptr) return;  // Decoded values will do.
+  const Box last = box_at_last(variable_.grid, variable_.growing, chunk_index);
+  if (!any_bit(put, false, last, variable_.grid.full_box(chunk_index))) return;
+  variable_.originals->keep({variable_.number, chunk_index}, values.bytes(), std::move(put));
 }
 
 /// Write fill values to all elements that were not put.

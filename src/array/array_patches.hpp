@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "array/array_staging.hpp"
+#include "array/kept_originals.hpp"
 #include "core/codec.hpp"
 #include "core/storage.hpp"
 #include "exec/chunk_homes.hpp"
@@ -134,8 +135,11 @@ class ChunkOrder {
 // until all have arrived. Beyond that, they are merged immediately, and a ChunkOrder records which
 // put each element comes from. So many ranks that put the same elements cost the owner no more
 // memory than two. A rank whose own puts overlap that much merges them before it sends them.
-// A chunk that retains decoded values of a lossy codec is stored raw. So values stay within their
-// bound however often their neighbours are rewritten (array_file.hpp, invariant 3).
+// No value is encoded twice with loss, so values stay within their bound however often their
+// neighbours are rewritten (array_file.hpp, invariant 3). A lossy chunk that is still incomplete is
+// encoded again from the values that were put, which KeptOriginals has. Without these, a codec that
+// only rounds leaves rounded values alone; trz joins new values behind all stored ones to the
+// stored chunk (field/chunk_beginnings); else the chunk is stored raw.
 
 class PatchedChunks final : public ChunkPatches {
  public:
@@ -145,8 +149,11 @@ class PatchedChunks final : public ChunkPatches {
     std::size_t element_bytes = 1;
     std::vector<std::byte> fill;  ///< One element.
     const Codec* codec = nullptr;
-    bool swapped = false;  ///< Elements have the other byte order in the file.
-    bool alone = false;    ///< True for a single rank: no pieces arrive.
+    bool swapped = false;                ///< Elements have the other byte order in the file.
+    bool alone = false;                  ///< True for a single rank: no pieces arrive.
+    std::size_t number = 0;              ///< Key of its chunks in `originals`.
+    std::vector<bool> growing;           ///< Per dimension.
+    KeptOriginals* originals = nullptr;  ///< Null: none are kept.
     /// Extents at the last commit. Values within these may change only with the next commit, so an
     /// unfiltered chunk is written elsewhere and the commit moves it. Empty: such a chunk is
     /// overwritten in place.
@@ -182,6 +189,7 @@ class PatchedChunks final : public ChunkPatches {
   void lay_pieces(std::uint64_t chunk_index, int peer, std::span<const std::byte> pieces,
                   Buffer& values) override;
   Result<Completed> complete(std::uint64_t chunk_index, Buffer& values) override;
+  void encoded(std::uint64_t chunk_index, const EncodedBytes& chunk) override;
   std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const override;
   std::uint64_t extra_bytes() const override;
 
@@ -243,6 +251,10 @@ class PatchedChunks final : public ChunkPatches {
   bool lay_apart(std::uint64_t chunk_index, const Patched& patched, Buffer& values,
                  Bitmap& put) const;
   void fill_unput(const Bitmap& put, Buffer& values) const;
+  bool may_join() const;
+  std::unique_ptr<const ChunkBeginnings> beginnings_of(const Bitmap& put, EncodedBytes stored,
+                                                       Buffer& values) const;
+  void keep_original(std::uint64_t chunk_index, Bitmap put, const Buffer& values) const;
   void to_other_order(Buffer& values) const;
 
   Variable variable_;

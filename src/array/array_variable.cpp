@@ -48,6 +48,7 @@ namespace {
 class SkippingCodec final : public CodecOver {
  public:
   using CodecOver::CodecOver;
+  const Codec* keeping_decoded() const override { return nullptr; }
   bool lossy() const override { return false; }
   std::uint64_t encoded_bytes_max(std::uint64_t n_bytes) const override { return n_bytes; }
   std::uint64_t working_bytes(std::uint64_t) const override { return 0; }

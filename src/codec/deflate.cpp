@@ -180,6 +180,21 @@ std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& set
   return stages;
 }
 
+std::vector<std::pair<std::string, std::string>> deflate_settings_of(
+    const std::vector<FilterSpec>& filters) {
+  std::vector<std::pair<std::string, std::string>> settings = {{"shuffle", "off"}};
+  for (const FilterSpec& filter : filters) {
+    if (filter.filter_id == kShuffleFilterId) settings.front().second = "on";
+    if (filter.filter_id == kFletcher32FilterId) settings.emplace_back("checksum", "on");
+    const auto& words =
+        filter.final_client_data.empty() ? filter.client_data : filter.final_client_data;
+    if (filter.filter_id == kDeflateFilterId && words.size() == 1) {
+      settings.emplace_back("level", std::to_string(words[0]));
+    }
+  }
+  return settings;
+}
+
 Result<std::unique_ptr<Codec>> make_deflate_codec(const CodecRequest& request, const std::string&) {
   CodecSettings settings(request);
   std::vector<std::unique_ptr<FilterStage>> stages = make_deflate_stages(settings, request);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/codec_settings.hpp"
@@ -22,6 +24,10 @@ inline constexpr std::uint32_t kDeflateFilterId = 1;
 /// collective. Thread-safe.
 std::vector<std::unique_ptr<FilterStage>> make_deflate_stages(CodecSettings& settings,
                                                               const CodecRequest& request);
+
+/// Return the settings of a stored pipeline [shuffle,] deflate [, fletcher32].
+std::vector<std::pair<std::string, std::string>> deflate_settings_of(
+    const std::vector<FilterSpec>& filters);
 
 // --- Fletcher's checksum, as HDF5's filter 3 appends it to a chunk.
 //

@@ -27,15 +27,24 @@ constexpr std::size_t kPieceValuesMin = 1024;  // Shorter pieces are too short t
 template <class T, class Grid>
 class PortableCodec final : public CodecOver {
  public:
-  PortableCodec(std::unique_ptr<Codec> pipeline, std::unique_ptr<Codec> sampler,
+  /// @param sampler  null: values are rounded to nearest, without a sample.
+  PortableCodec(std::shared_ptr<const Codec> pipeline, std::unique_ptr<Codec> sampler,
                 std::size_t sample_values, Grid grid, std::optional<T> fill)
       : CodecOver(std::move(pipeline)),
         sampler_(std::move(sampler)),
         sample_values_(sample_values),
         grid_(grid),
-        fill_(fill) {}
+        fill_(fill) {
+    if (sampler_ == nullptr) return;
+    to_nearest_ = std::make_unique<PortableCodec>(inner_, nullptr, 0, grid, fill);
+  }
 
   bool lossy() const override { return true; }
+  /// Each way of rounding yields multiples of the step, or values that none of them changes.
+  /// Rounding to nearest keeps all of these.
+  const Codec* keeping_decoded() const override {
+    return sampler_ == nullptr ? this : to_nearest_.get();
+  }
   bool keeps_bound_by_construction() const override { return true; }
   Result<EncodedBytes> encode(Buffer values) const override {
     T* data = reinterpret_cast<T*>(values.data());
@@ -47,7 +56,7 @@ class PortableCodec final : public CodecOver {
 
  private:
   Result<Rounding> choose(const T* data, std::size_t n) const {
-    if (n < sample_values_) return Rounding::nearest;
+    if (sampler_ == nullptr || n < sample_values_) return Rounding::nearest;
     Rounding best = Rounding::nearest;
     double least_bytes = 0;
     for (const Rounding rounding : {Rounding::nearest, Rounding::coarse, Rounding::held}) {
@@ -75,6 +84,7 @@ class PortableCodec final : public CodecOver {
 
   std::unique_ptr<Codec> sampler_;  ///< Stages like the pipeline's, at level 1, for sample_values_
                                     ///< values.
+  std::unique_ptr<PortableCodec> to_nearest_;
   std::size_t sample_values_;
   Grid grid_;
   std::optional<T> fill_;

@@ -153,6 +153,11 @@ class Codec {
     return std::unique_ptr<Codec>();
   }
 
+  /// Return a codec for chunks that mix values which this codec has decoded with new ones: it
+  /// leaves the former as they are. This codec decodes its output. Null: there is none, so decoded
+  /// values must not be encoded again. Only for codecs without made_for() and of_chunk().
+  virtual const Codec* keeping_decoded() const { return nullptr; }
+
   /// Encode one complete chunk; `values` (chunk_shape, row-major, native order) is consumed.
   /// Not collective. Thread-safe.
   /// @error codec_failed  a mandatory filter failed.  @error out_of_memory
@@ -208,6 +213,7 @@ class CodecOver : public Codec {
                                           std::uint64_t chunk_index) const override {
     return inner_->made_for(grid, chunk_index);
   }
+  const Codec* keeping_decoded() const override { return inner_->keeping_decoded(); }
   Result<EncodedBytes> encode(Buffer values) const override {
     return inner_->encode(std::move(values));
   }

@@ -327,7 +327,22 @@ Result<ChunkOutcome> gather_and_encode(const FieldPlan& plan, StagedChunk& chunk
       if (completed->fresh) pad_edges(plan, *chunk.job, chunk.values);
       return store_raw(plan, std::move(chunk.values));
     }
-    return pad_and_encode(plan, *chunk.job, completed->fresh, chunk.values);
+    if (completed->keep_decoded) {
+      FieldPlan keeping = plan;
+      keeping.codec = plan.codec->keeping_decoded();
+      keeping.edit = nullptr;  // An edit would change values that the file has.
+      return pad_and_encode(keeping, *chunk.job, false, chunk.values);
+    }
+    if (completed->beginnings != nullptr) {
+      FieldPlan joining = plan;
+      joining.beginnings = completed->beginnings.get();
+      joining.edit = nullptr;
+      joining.fall_back_to_raw = true;  // The values in the file cannot be encoded again.
+      return pad_and_encode(joining, *chunk.job, false, chunk.values);
+    }
+    Result<ChunkOutcome> outcome = pad_and_encode(plan, *chunk.job, completed->fresh, chunk.values);
+    if (outcome.ok()) plan.patches->encoded(chunk_index, outcome->encoded);
+    return outcome;
   }
   if (!chunk.gathered) gather_local_parts(plan, *chunk.job, chunk.values);
   return pad_and_encode(plan, *chunk.job, true, chunk.values);

@@ -82,38 +82,6 @@ struct LocalPart {
   Box box;
 };
 
-// --- ChunkPatches: chunks that are assembled from many slabs, over the values in the file.
-//
-// Boxes cover a Writer's chunk exactly. A chunk of an ArrayFile is written in parts, by any ranks,
-// and its other values stay as they are in the file. So neither the executor nor PieceExchange
-// interprets such a chunk; its owner calls these functions. A FieldPlan with `patches` has jobs
-// without local parts and without remote boxes, and its values are native numbers.
-
-class ChunkPatches {
- public:
-  struct Completed {
-    bool store_raw = false;  ///< The chunk must be stored with every filter skipped.
-    bool fresh = false;  ///< The file has no values of the chunk: its edges may be padded freely.
-  };
-  virtual ~ChunkPatches() = default;
-
-  /// Add this rank's slabs of a chunk and their values to a message for its owner. Called by a
-  /// holder, on the main thread.
-  virtual void add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const = 0;
-  /// Accept another rank's pieces, and copy them into the chunk's values, immediately or in
-  /// complete(). Called by the owner, on the main thread.
-  virtual void lay_pieces(std::uint64_t chunk_index, int peer, std::span<const std::byte> pieces,
-                          Buffer& values) = 0;
-  /// Copy this rank's own slabs into the values, and fill values that no rank has put from the
-  /// file. Called by the owner, once per chunk. Thread-safe. @error io_error, codec_failed  of the
-  /// stored chunk.
-  virtual Result<Completed> complete(std::uint64_t chunk_index, Buffer& values) = 0;
-  /// Address where the chunk must stay; std::nullopt: its layout chooses.
-  virtual std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const = 0;
-  /// Memory that one chunk needs for its assembly, in addition to its values.
-  virtual std::uint64_t extra_bytes() const = 0;
-};
-
 // --- ChunkBeginnings: chunks whose first values are in the file and stay unchanged.
 
 class ChunkBeginnings {
@@ -134,6 +102,44 @@ class ChunkBeginnings {
   /// file. std::nullopt: its layout chooses.
   virtual std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const = 0;
   /// Memory that one chunk needs in addition to that for encoding it.
+  virtual std::uint64_t extra_bytes() const = 0;
+};
+
+// --- ChunkPatches: chunks that are assembled from many slabs, over the values in the file.
+//
+// Boxes cover a Writer's chunk exactly. A chunk of an ArrayFile is written in parts, by any ranks,
+// and its other values stay as they are in the file. So neither the executor nor PieceExchange
+// interprets such a chunk; its owner calls these functions. A FieldPlan with `patches` has jobs
+// without local parts and without remote boxes, and its values are native numbers.
+
+class ChunkPatches {
+ public:
+  struct Completed {
+    bool store_raw = false;  ///< The chunk must be stored with every filter skipped.
+    bool fresh = false;  ///< The file has no values of the chunk: its edges may be padded freely.
+    /// Some values come from the stored chunk: encode with the codec's keeping_decoded().
+    bool keep_decoded = false;
+    /// Values that the stored chunk has, if the encoded one can be joined to it. Else null.
+    std::unique_ptr<const ChunkBeginnings> beginnings;
+  };
+  virtual ~ChunkPatches() = default;
+
+  /// Add this rank's slabs of a chunk and their values to a message for its owner. Called by a
+  /// holder, on the main thread.
+  virtual void add_pieces(std::uint64_t chunk_index, ByteWriter& writer) const = 0;
+  /// Accept another rank's pieces, and copy them into the chunk's values, immediately or in
+  /// complete(). Called by the owner, on the main thread.
+  virtual void lay_pieces(std::uint64_t chunk_index, int peer, std::span<const std::byte> pieces,
+                          Buffer& values) = 0;
+  /// Copy this rank's own slabs into the values, and fill values that no rank has put from the
+  /// file. Called by the owner, once per chunk. Thread-safe. @error io_error, codec_failed  of the
+  /// stored chunk.
+  virtual Result<Completed> complete(std::uint64_t chunk_index, Buffer& values) = 0;
+  /// Note the bytes that will be written of a completed chunk. Thread-safe.
+  virtual void encoded(std::uint64_t chunk_index, const EncodedBytes& chunk) = 0;
+  /// Address where the chunk must stay; std::nullopt: its layout chooses.
+  virtual std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const = 0;
+  /// Memory that one chunk needs for its assembly, in addition to its values.
   virtual std::uint64_t extra_bytes() const = 0;
 };
 

@@ -53,20 +53,7 @@ class StoredBeginnings final : public ChunkBeginnings {
   Status join(std::uint64_t chunk_index, EncodedBytes& encoded) const override {
     const StoredChunk* const chunk = find(chunk_index);
     TAILRACE_TAKE(const EncodedBytes old, fetch_chunk(storage_, place_of(*chunk)));
-    if (old.filter_mask != 0 || encoded.filter_mask != 0) {
-      return not_joined();
-    }
-    Buffer joined(trz::joined_bytes_max(old.buffer.n_bytes(), encoded.buffer.n_bytes()));
-    if (!joined.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
-    TAILRACE_TAKE(const std::size_t n_bytes,
-                  trz::join(std::as_const(old.buffer).bytes(), n_values_,
-                            std::as_const(encoded.buffer).bytes(), joined.bytes()));
-    if (n_bytes >= raw_bytes_) {
-      return Status(Code::unsupported, "the joined chunk would be larger than its values");
-    }
-    joined.set_n_bytes(n_bytes);
-    encoded.buffer = std::move(joined);
-    return Status();
+    return join_chunks(old, n_values_, raw_bytes_, encoded);
   }
 
   std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const override {
@@ -107,6 +94,41 @@ class StoredBeginnings final : public ChunkBeginnings {
   std::uint64_t extra_bytes_ = 0;
 };
 
+/// The first values of one chunk, as the file has them.
+class StoredBeginning final : public ChunkBeginnings {
+ public:
+  StoredBeginning(const Codec& codec, EncodedBytes stored, std::uint64_t n_values,
+                  std::uint64_t n_bytes, std::uint64_t raw_bytes)
+      : codec_(codec),
+        stored_(std::move(stored)),
+        n_values_(n_values),
+        n_bytes_(n_bytes),
+        raw_bytes_(raw_bytes) {}
+
+  Status complete(std::uint64_t /*chunk_index*/, Buffer& values) const override {
+    EncodedBytes stored{Buffer::copy_of(stored_.buffer.bytes()), stored_.filter_mask};
+    if (!stored.buffer.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+    TAILRACE_TAKE(const Buffer old, decode_chunk(codec_, std::move(stored), values.n_bytes()));
+    std::memcpy(values.data(), old.data(), n_bytes_);
+    return Status();
+  }
+  bool joins() const override { return true; }
+  Status join(std::uint64_t /*chunk_index*/, EncodedBytes& encoded) const override {
+    return join_chunks(stored_, n_values_, raw_bytes_, encoded);
+  }
+  std::optional<std::uint64_t> fixed_address(std::uint64_t /*chunk_index*/) const override {
+    return std::nullopt;
+  }
+  std::uint64_t extra_bytes() const override { return 0; }  // Part of PatchedChunks' own.
+
+ private:
+  const Codec& codec_;
+  EncodedBytes stored_;
+  std::uint64_t n_values_;
+  std::uint64_t n_bytes_;
+  std::uint64_t raw_bytes_;
+};
+
 }  // namespace
 
 Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& storage) {
@@ -118,9 +140,34 @@ Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& st
       .within(field.definition.name() + ": the incomplete last chunks in the file");
 }
 
+Status join_chunks(const EncodedBytes& stored, std::uint64_t n_first, std::uint64_t raw_bytes,
+                   EncodedBytes& encoded) {
+  if (stored.filter_mask != 0 || encoded.filter_mask != 0) return not_joined();
+  const std::uint64_t both = stored.buffer.n_bytes() + encoded.buffer.n_bytes();
+  const Status too_large(Code::unsupported, "the joined chunk would be larger than its values");
+  if (both >= raw_bytes) return too_large;
+  Buffer joined(trz::joined_bytes_max(stored.buffer.n_bytes(), encoded.buffer.n_bytes()));
+  if (!joined.allocated()) return Status(Code::out_of_memory, "no memory for a chunk");
+  TAILRACE_TAKE(const std::size_t n_bytes,
+                trz::join(stored.buffer.bytes(), n_first, std::as_const(encoded.buffer).bytes(),
+                          joined.bytes()));
+  if (n_bytes >= raw_bytes) return too_large;
+  joined.set_n_bytes(n_bytes);
+  encoded.buffer = std::move(joined);
+  return Status();
+}
+
 std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field, Storage& storage) {
   if (field.n_begun == 0) return nullptr;
   return std::make_shared<const StoredBeginnings>(field, storage);
+}
+
+std::unique_ptr<const ChunkBeginnings> beginning_of_chunk(const Codec& codec, EncodedBytes stored,
+                                                          std::uint64_t n_first,
+                                                          std::uint64_t n_first_bytes,
+                                                          std::uint64_t raw_bytes) {
+  return std::make_unique<const StoredBeginning>(codec, std::move(stored), n_first, n_first_bytes,
+                                                 raw_bytes);
 }
 
 bool keeps_beginnings(const Codec& codec) {

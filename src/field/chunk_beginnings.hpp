@@ -33,6 +33,21 @@ std::shared_ptr<const ChunkBeginnings> chunk_beginnings(const FieldState& field,
 /// @error io_error, codec_failed, corrupt, unsupported, out_of_memory
 Status check_begun_chunks(const Comm& comm, const FieldState& field, Storage& storage);
 
+/// The first `n_first` values of one chunk, for a codec that keeps_beginnings() and is lossy.
+/// @param stored  the chunk, encoded.  @param codec  outlives the result.
+std::unique_ptr<const ChunkBeginnings> beginning_of_chunk(const Codec& codec, EncodedBytes stored,
+                                                          std::uint64_t n_first,
+                                                          std::uint64_t n_first_bytes,
+                                                          std::uint64_t raw_bytes);
+
+/// Change an encoded chunk of trz so that its first `n_first` values decode as those of `stored`.
+/// Thread-safe.
+/// @param raw_bytes  size of the chunk's values.
+/// @error unsupported  one of them has no filter, or the result would have too many parts or bytes.
+/// @error out_of_memory, corrupt
+Status join_chunks(const EncodedBytes& stored, std::uint64_t n_first, std::uint64_t raw_bytes,
+                   EncodedBytes& encoded);
+
 /// True if chunks of this codec can be continued in this way.
 bool keeps_beginnings(const Codec& codec);
 

@@ -28,6 +28,7 @@ class ChunkwiseCodec : public CodecOver {
     inner_ = std::shared_ptr<const Codec>(std::move(of_header));
   }
 
+  const Codec* keeping_decoded() const override { return nullptr; }
   const Codec& of_chunk(std::uint64_t chunk_index) const override {
     return *codecs_[which_(chunk_index)];
   }

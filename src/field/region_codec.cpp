@@ -21,6 +21,7 @@ class RegionCodec final : public CodecOver {
         element_bytes_(element_bytes),
         make_(std::move(make)) {}
 
+  const Codec* keeping_decoded() const override { return nullptr; }
   const Codec& of_chunk(std::uint64_t chunk_index) const override {
     return inner_->of_chunk(chunk_index);
   }

@@ -112,6 +112,15 @@ Shape chunk_shape_by_rows(const Shape& shape, std::uint64_t element_bytes,
                           std::uint64_t target_bytes, std::uint64_t n_ranks) {
   constexpr std::uint64_t least_bytes = 1U << 20;
   constexpr std::uint64_t chunks_per_rank = 4;
+  constexpr std::size_t dimensions_of_space = 3;
+  if (shape.size() > dimensions_of_space) {
+    const Shape space(shape.end() - dimensions_of_space, shape.end());
+    if (n_elements(space) * element_bytes >= least_bytes) {
+      Shape chunk = chunk_shape_by_rows(space, element_bytes, target_bytes, n_ranks);
+      chunk.insert(chunk.begin(), shape.size() - dimensions_of_space, 1);
+      return chunk;
+    }
+  }
   const std::uint64_t share = n_elements(shape) * element_bytes / (chunks_per_rank * n_ranks);
   const std::uint64_t most = std::max<std::uint64_t>(2 * target_bytes, 1);
   const std::uint64_t limit = std::clamp(share, std::min(least_bytes, most), most);

@@ -46,7 +46,9 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes, std::uint64_t n_owners);
 
 /// Choose a chunk shape for a field that `n_ranks` share in blocks of its first dimension. Chunks
-/// divide the blocks evenly, several per rank, but have at least 1 MiB.
+/// divide the blocks evenly, several per rank, but have at least 1 MiB. Of more than three
+/// dimensions, those before the last three are taken for steps or components, which programs write
+/// one by one: chunks have extent 1 there, unless they would be below 1 MiB.
 /// @returns extents >= 1
 Shape chunk_shape_by_rows(const Shape& shape, std::uint64_t element_bytes,
                           std::uint64_t target_bytes, std::uint64_t n_ranks);

@@ -220,8 +220,11 @@ Shape choose_chunks(const DatasetFacts& facts, const FieldOptions& options,
   Shape chunk = chunk_shape_for(shape, facts.element_bytes, options.chunk_bytes, decomposition);
   for (std::size_t d = 0; rewrites && d < chunk.size(); ++d) {
     if (!facts.grows_along(d)) continue;
-    const std::uint64_t row_bytes = n_elements(chunk) / chunk[d] * facts.element_bytes;
-    chunk[d] = std::max(chunk[d], kGrowingChunkBytesMin / std::max<std::uint64_t>(row_bytes, 1));
+    const std::uint64_t row_bytes =
+        std::max<std::uint64_t>(n_elements(chunk) / chunk[d] * facts.element_bytes, 1);
+    // Later rows may come one by one, each of which rewrites the chunk that it is in.
+    chunk[d] = std::min(chunk[d], (kGrowingChunkBytesMost - 1) / row_bytes + 1);
+    chunk[d] = std::max(chunk[d], kGrowingChunkBytesMin / row_bytes);
   }
   return chunk;
 }

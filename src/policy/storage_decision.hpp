@@ -40,6 +40,8 @@ inline constexpr std::uint64_t kChunkedBytesMin = 16384;
 /// Chunks of growing variables have room for this many records (like netCDF's
 /// NC_DEFAULT_1D_UNLIM_SIZE), because every flush of a growing variable rewrites its last chunk.
 inline constexpr std::uint64_t kGrowingChunkBytesMin = 4096;
+/// Upper limit of the records in such a chunk, in bytes: below this size, codecs lose ratio.
+inline constexpr std::uint64_t kGrowingChunkBytesMost = 1U << 20;
 /// Smallest chunk for a lossy codec: in smaller ones the codec's headers cost what it saves.
 inline constexpr std::uint64_t kBoundedChunkBytesMin = 4096;
 /// Smallest lossy chunk if no dimension grows. h5py's chunks of 12 to 25 kB make files of climate

@@ -92,7 +92,12 @@ TEST_P(ArrayLossy, AnOpenedVariableGoesOnWithItsBound) {
     EXPECT_OK(file->flush());
     EXPECT_EQ(file->report().n_chunks, 6U);
     EXPECT_EQ(file->report().n_raw_chunks, 0U);
-    // The last two chunks again, of which four rows are kept: raw.
+    EXPECT_OK(file->close());
+  });
+  run_ranks(n_ranks, [&](std::unique_ptr<Comm> comm) {
+    auto file = opened(std::move(comm), path, ArrayFile::Access::write, array_options(""));
+    ASSERT_NE(file, nullptr);
+    // The last two chunks again, of which the file has four rows: raw.
     EXPECT_OK(put_values(*file, 0, rows(36, 4), rough(36, 4)));
     EXPECT_OK(file->flush());
     EXPECT_EQ(file->report().n_raw_chunks, 2U);
@@ -143,6 +148,134 @@ INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayLossy,
                            return std::string(std::get<0>(it.param)) + "_" +
                                   std::to_string(std::get<1>(it.param));
                          });
+
+// --- Chunks that several flushes fill.
+
+/// Options, number of ranks, rows in the first dimension (0: it grows).
+class ArrayFilledInTurn
+    : public ::testing::TestWithParam<std::tuple<const char*, int, std::uint64_t>> {};
+
+TEST_P(ArrayFilledInTurn, IsStoredAsIfFilledAtOnce) {
+  const auto& [options, n_ranks, length] = GetParam();
+  const TestFolder folder;
+  constexpr std::uint64_t kRows = 20;
+  std::vector<float> read[2];
+  for (const std::uint64_t at_once : {kRows, std::uint64_t{1}}) {
+    const std::string path = folder / std::to_string(at_once);
+    run_ranks(n_ranks, [&, length = length, options = options](std::unique_ptr<Comm> comm) {
+      auto file =
+          created(std::move(comm), path,
+                  array_options(std::string("chunk=8x20,bound=abs=0.05,codec=trz,") + options));
+      ASSERT_NE(file, nullptr);
+      EXPECT_OK(file->change_model(one_variable(ModelType::f32, {length, kColumns})));
+      for (std::uint64_t row = 0; row < kRows; row += at_once) {
+        const bool mine = row % file->comm().n_ranks() == std::uint64_t(file->comm().rank());
+        if (mine) {
+          EXPECT_OK(put_values(*file, 0, rows(row, at_once), rough(row, at_once)));
+        }
+        if (length == 0) {
+          EXPECT_OK(file->end_collective_put());
+        }
+        EXPECT_OK(file->flush());
+      }
+      EXPECT_OK(file->close());
+      if (n_ranks == 1) {
+        EXPECT_EQ(file->report().n_raw_chunks, 0U);
+      }
+    });
+    auto file = opened(make_self_comm(), path, ArrayFile::Access::read, array_options(""));
+    ASSERT_NE(file, nullptr);
+    EXPECT_LE(largest_error(*file, 0, kRows), kBound);
+    read[at_once == 1 ? 0 : 1] = get_values<float>(*file, 0, rows(0, kRows));
+  }
+  if (n_ranks == 1) {
+    EXPECT_EQ(read[0], read[1]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OfRanks, ArrayFilledInTurn,
+    ::testing::Combine(::testing::Values("fsync=off", "memory=4MiB"), ::testing::Values(1, 3),
+                       ::testing::Values(std::uint64_t{20}, std::uint64_t{0})));
+
+/// A chunk of eight rows gets one more with each opening of the file.
+TEST(ArrayAppended, KeepsItsCodecAndItsBound) {
+  for (const char* codec : {"trz", "portable"}) {
+    const TestFolder folder;
+    const std::string path = folder / "a.nc";
+    std::vector<float> before;
+    for (std::uint64_t row = 0; row < 12; ++row) {
+      auto file =
+          row == 0 ? created(make_self_comm(), path,
+                             array_options(std::string("chunk=8x20,bound=abs=0.05,codec=") + codec))
+                   : opened(make_self_comm(), path, ArrayFile::Access::write, array_options(""));
+      ASSERT_NE(file, nullptr);
+      if (row == 0) {
+        EXPECT_OK(file->change_model(one_variable(ModelType::f32, {0, kColumns})));
+      }
+      EXPECT_OK(put_values(*file, 0, rows(row, 1), rough(row, 1)));
+      EXPECT_OK(file->flush());
+      EXPECT_EQ(file->report().n_raw_chunks, 0U) << codec << row;
+      const std::vector<float> now = get_values<float>(*file, 0, rows(0, row + 1));
+      EXPECT_EQ(before, std::vector<float>(now.begin(), now.end() - kColumns)) << codec << row;
+      before = now;
+      EXPECT_LE(largest_error(*file, 0, row + 1), kBound) << codec << row;
+      EXPECT_OK(file->close());
+    }
+  }
+}
+
+/// Random puts by one rank at a time: every element is within the bound of the value put last.
+class ArrayRandomlyFilled : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
+
+TEST_P(ArrayRandomlyFilled, KeepsItsBound) {
+  const auto& [options, n_ranks] = GetParam();
+  for (unsigned seed = 0; seed < 6; ++seed) {
+    const TestFolder folder;
+    const std::string path = folder / "a.nc";
+    const Shape shape{20, kColumns};
+    constexpr float kFill = 9.9692099683868690e+36F;  // netCDF's default
+    std::vector<float> expected(shape[0] * shape[1], kFill);
+    run_ranks(n_ranks, [&, options = options](std::unique_ptr<Comm> comm) {
+      auto file =
+          created(std::move(comm), path,
+                  array_options(std::string("chunk=8x20,bound=abs=0.05,codec=trz,") + options));
+      ASSERT_NE(file, nullptr);
+      EXPECT_OK(file->change_model(one_variable(ModelType::f32, shape)));
+      std::mt19937 random(seed);  // All ranks make equal choices.
+      std::vector<float> last(expected.size(), kFill);
+      for (int call = 0; call < 30; ++call) {
+        const int who = static_cast<int>(random()) % n_ranks;
+        const Slab slab = random_slab(shape, random);
+        std::vector<float> values(slab.n_elements());
+        std::size_t i = 0;
+        for_each_position({Shape(2, 0), slab.count}, [&](const Shape& at) {
+          const std::uint64_t row = slab.start[0] + at[0] * slab.stride_of(0);
+          const std::uint64_t column = slab.start[1] + at[1] * slab.stride_of(1);
+          values[i] = static_cast<float>(random() % 100000) * 1e-3F;
+          last[row * kColumns + column] = values[i++];
+        });
+        if (file->comm().rank() == std::abs(who)) {
+          EXPECT_OK(put_values(*file, 0, slab, values));
+        }
+        EXPECT_OK(random() % 2 == 0 ? file->flush() : file->end_collective_put());
+      }
+      EXPECT_OK(file->close());
+      if (file->comm().rank() == 0) expected = last;
+    });
+    auto file = opened(make_self_comm(), path, ArrayFile::Access::read, array_options(""));
+    ASSERT_NE(file, nullptr);
+    const std::vector<float> found = get_values<float>(*file, 0, rows(0, shape[0]));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      ASSERT_NEAR(found[i], expected[i], expected[i] == kFill ? 0 : kBound)
+          << "seed " << seed << ", element " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayRandomlyFilled,
+                         ::testing::Combine(::testing::Values("fsync=off", "memory=4MiB"),
+                                            ::testing::Values(1, 2, 3)));
 
 // --- Bounds relative to the values.
 

@@ -375,6 +375,9 @@ class SharedChunk {
             codec_.get(),
             false,
             false,
+            0,
+            {},
+            nullptr,
             {}};
   }
   Shape shape_;

@@ -67,6 +67,21 @@ OUTPUTS = {
     "sync": "--output sync",
     "async": "--output async",
     "in_situ": "--output in_situ",
+    # Measured on request (--outputs): the program on plain HDF5, which flushes after each step, and
+    # the same program served by Tailrace, without a mark.
+    "hdf5 flushed": "--output hdf5 --fsync on",
+    "unchanged sync": "--output hdf5 --fsync on",
+    "unchanged async": "--output hdf5 --fsync on",
+    "unchanged in_situ": "--output hdf5 --fsync on",
+}
+#: Outputs that are measured unless others are named.
+USUAL_OUTPUTS = [name for name in OUTPUTS if not name.startswith(("hdf5 ", "unchanged "))]
+#: The bounds that the applications give to Tailrace's own interface.
+BOUNDS = {
+    "cosmo": {"baryon_density": 0.2, "dark_matter_density": 0.4, "temperature": 1e3,
+              "velocity_*": 2e5},
+    "plasma": {"e[xyz]": 1e-3, "b[xyz]": 1e-3, "j[xyz]": 1e-2, "rho": 1e-2, "[xy]": 1e-3,
+               "u[xyz]": 1e-3},
 }
 CHUNKS = ["256KiB", "1MiB", "2MiB", "4MiB", "8MiB", "16MiB"]
 BUFFERS = ["1MiB", "2MiB", "4MiB", "8MiB", "16MiB", "20MiB"]
@@ -96,7 +111,7 @@ def missing(options):
     applications = {CONFIGURATIONS[name][0] for name in options.configurations}
     needed = [programs() / name for name in sorted(applications)]
     if options.what == "overheads":
-        if "hdf5" in options.outputs:
+        if any("hdf5" in OUTPUTS[output] for output in options.outputs):
             needed += [programs() / f"{name}-hdf5" for name in sorted(applications)]
         if "HDF5_PLUGIN_PATH" not in os.environ:
             needed.append(filters() / "libh5trz.so")
@@ -104,6 +119,21 @@ def missing(options):
         needed.append(programs().parent / "lib" / "libwritelimit.so")
     return ["mpiexec"] * (shutil.which("mpiexec") is None) + \
         [str(path) for path in needed if not path.exists()]
+
+
+def served(application, output):
+    """Words in front of the application, which serve its HDF5 by Tailrace. Else none."""
+    if not output.startswith("unchanged "):
+        return []
+    mode = output.split()[1]
+    libraries = ["libtailrace_hdf5.so"]
+    if mode == "in_situ":
+        libraries.insert(0, "libtailrace_idle.so")
+    folder = programs().parent / "lib"
+    rules = [f"mode={mode}"] + [f"{name}: codec=trz,bound=abs={bound:g}"
+                                for name, bound in BOUNDS[application].items()]
+    return ["env", "LD_PRELOAD=" + ":".join(str(folder / name) for name in libraries),
+            "TAILRACE_OPTIONS=" + ";".join(rules)]
 
 
 def limit_text(limit):
@@ -131,10 +161,12 @@ class Runner:
         """Run once. @returns the application's report. Ends the program if the application fails,
         or if its physics depends on the output."""
         report = self.folder / "report.json"
+        program = self.application + ("-hdf5" if "hdf5" in shlex.split(arguments) else "")
         command = [shutil.which("mpiexec"), "-n", str(self.ranks),
-                   str(programs() / self.application), *shlex.split(self.arguments),
-                   "--device-stretch", str(self.stretch), *shlex.split(arguments),
-                   "--fsync", self.options.fsync, "--write-limit", str(limit * 1e6),
+                   *served(self.application, output),
+                   str(programs() / program), *shlex.split(self.arguments),
+                   "--device-stretch", str(self.stretch), "--fsync", self.options.fsync,
+                   *shlex.split(arguments), "--write-limit", str(limit * 1e6),
                    "--file", str(self.file_of(output)), "--json", str(report)]
         environment = {**MPI_ENVIRONMENT, **os.environ}
         done = subprocess.run(command, capture_output=True, text=True, check=False,
@@ -454,7 +486,8 @@ def parse(arguments):
     parser.add_argument("--configurations", type=list_of,
                         default=["cosmo", "plasma", "cosmo-2", "plasma-2"],
                         help="of " + ", ".join(CONFIGURATIONS) + "; sizes takes the first")
-    parser.add_argument("--outputs", type=list_of, default=list(OUTPUTS))
+    parser.add_argument("--outputs", type=list_of, default=USUAL_OUTPUTS,
+                        help="of " + ", ".join(OUTPUTS))
     parser.add_argument("--limits", type=numbers_of, default=[25.0, 100.0, 0.0],
                         help="MB/s each rank can write, or unlimited; sizes takes the first")
     parser.add_argument("--rounds", type=int, default=5)
