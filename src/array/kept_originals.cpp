@@ -42,7 +42,7 @@ void KeptOriginals::keep(const ChunkKey& key, std::span<const std::byte> values,
   const std::scoped_lock lock(mutex_);
   if (const auto old = kept_.find(key); old != kept_.end()) drop(old);
   const std::uint64_t n_bytes =
-      values.size() + put.size() * sizeof(put[0]) + sizeof(Kept);  // as bytes_of() counts them
+      values.size() + put.size() * sizeof(put[0]) + sizeof(Kept);  // bytes_of() counts them so
   if (held_bytes_ + n_bytes > bytes_max_ && !searched_) {
     searched_ = true;
     for (auto at = kept_.begin(); at != kept_.end();) {
@@ -59,7 +59,7 @@ void KeptOriginals::keep(const ChunkKey& key, std::span<const std::byte> values,
 void KeptOriginals::confirm(const ChunkKey& key, std::span<const std::byte> stored) {
   const std::scoped_lock lock(mutex_);
   const auto kept = kept_.find(key);
-  // Earlier values, of which this flush has replaced all, stay as they are and no longer match.
+  // Earlier values, of which this flush has replaced all, stay as they are and do not match.
   if (kept != kept_.end() && !kept->second.stored) kept->second.stored = identity(stored);
 }
 

@@ -33,7 +33,7 @@ class KeptOriginals {
   /// Start a flush, in which chunks may take up to `bytes_max`. If more are kept, all are dropped.
   void start_flush(std::uint64_t bytes_max);
   std::uint64_t held_bytes() const;
-  /// Keep a copy of a chunk's values, which confirm() must confirm. If there is no room, chunks
+  /// Keep a copy of a chunk's values, which confirm() must confirm. If it has no room, chunks
   /// that neither this flush nor the one before has used are dropped; if that does not suffice,
   /// the new one is not kept. Replaces what was kept of the chunk.
   void keep(const ChunkKey& key, std::span<const std::byte> values, std::vector<std::uint64_t> put);

@@ -154,8 +154,8 @@ class Codec {
   }
 
   /// Return a codec for chunks that mix values which this codec has decoded with new ones: it
-  /// leaves the former as they are. This codec decodes its output. Null: there is none, so decoded
-  /// values must not be encoded again. Only for codecs without made_for() and of_chunk().
+  /// leaves the former as they are. This codec decodes its output. Null: the codec has none, so
+  /// decoded values must not be encoded again. Only for codecs without made_for() and of_chunk().
   virtual const Codec* keeping_decoded() const { return nullptr; }
 
   /// Encode one complete chunk; `values` (chunk_shape, row-major, native order) is consumed.
