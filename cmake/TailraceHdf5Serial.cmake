@@ -57,7 +57,7 @@ set(serial_soname "${CMAKE_MATCH_1}")
 list(REMOVE_DUPLICATES nodes)
 list(SORT nodes COMPARE NATURAL)
 # The first node is not HDF5's: calls without a version would be bound to that.
-set(script "TAILRACE_HDF5_SERIAL { local: *; };\n")
+set(script "TAILRACE_HDF5_SERIAL { global: tailrace_hdf5_serial_loaded; local: *; };\n")
 foreach(node ${nodes})
   string(APPEND script "${node} { };\n")
 endforeach()

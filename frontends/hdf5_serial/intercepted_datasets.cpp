@@ -62,6 +62,21 @@ InterceptedDataset& InterceptedDatasets::dataset_of(hid_t id) {
   return *dataset;
 }
 
+bool InterceptedDatasets::refuse(std::string_view why) {
+  refusals_.insert(why);
+  return false;
+}
+
+std::string InterceptedDatasets::reasons_for_nothing() const {
+  if (refusals_.empty()) return "the program neither wrote nor read values of chunked datasets";
+  std::string text = "the program wrote or read ";
+  for (const std::string_view why : refusals_) {
+    if (why != *refusals_.begin()) text += "; ";
+    text += why;
+  }
+  return text;
+}
+
 void InterceptedDatasets::look_at(hid_t id, const H5O_info_t& info, InterceptedDataset& dataset) {
   dataset.id = id;
   dataset.number = ++n_inspected_;
@@ -79,15 +94,21 @@ void InterceptedDatasets::look_at(hid_t id, const H5O_info_t& info, InterceptedD
   dataset.may_write = (intent & access_to_write) != 0;
   // Another program may write the file concurrently; then only HDF5 reads it correctly.
   const bool alone = (intent & kAccessWithOthers) == 0;
-  if (type >= 0 && alone && is_self_contained(hdf5_.H5Tget_class(type)) &&
-      hdf5_.H5Tis_variable_str(type) == 0) {
+  if (!alone) {
+    refuse("files that are open for SWMR");
+  } else if (type < 0 || !is_self_contained(hdf5_.H5Tget_class(type)) ||
+             hdf5_.H5Tis_variable_str(type) != 0) {
+    refuse("datasets of compounds, arrays, references or variable length");
+  } else {
     dataset.type = hdf5_.H5Tcopy(type);
     dataset.element_bytes = hdf5_.H5Tget_size(type);
     dataset.served = dataset.type >= 0 && look_at_pipeline(creation, dataset, filters);
   }
   // Lossy filters are served for reading only. While a file is written, a chunk loses more digits
   // each time that HDF5 evicts it from its cache.
-  if (dataset.served && dataset.codec->lossy()) dataset.served = !dataset.may_write;
+  if (dataset.served && dataset.codec->lossy() && dataset.may_write) {
+    dataset.served = refuse("datasets under an error bound in a file opened for writing");
+  }
   if (dataset.served && dataset.may_write) {
     dataset.requested = requested_files_.find(id, info, creation, filters);
   }
@@ -98,15 +119,18 @@ void InterceptedDatasets::look_at(hid_t id, const H5O_info_t& info, InterceptedD
 
 bool InterceptedDatasets::look_at_pipeline(hid_t creation, InterceptedDataset& dataset,
                                            std::vector<FilterSpec>& filters) {
-  if (hdf5_.H5Pget_layout(creation) != H5D_CHUNKED) return false;
+  if (hdf5_.H5Pget_layout(creation) != H5D_CHUNKED) {
+    return refuse("datasets that are not chunked");
+  }
   Extents chunk(kMaxRank);
   const int rank = hdf5_.H5Pget_chunk(creation, int(chunk.size()), chunk.data());
   const int n_filters = hdf5_.H5Pget_nfilters(creation);
   unsigned options = 0;
+  if (n_filters == 0) return refuse("datasets without filters");
   // HDF5 may store chunks at the edge without filters; it serves such datasets.
   if (rank <= 0 || n_filters <= 0 || n_filters > int(filters_max) ||
       hdf5_.H5Pget_chunk_opts(creation, &options) < 0 || options != 0) {
-    return false;
+    return refuse("datasets whose chunks at the edge have no filters");
   }
   dataset.chunk_shape.assign(chunk.begin(), chunk.begin() + rank);
   for (int i = 0; i < n_filters; ++i) {
@@ -140,7 +164,7 @@ bool InterceptedDatasets::look_at_pipeline(hid_t creation, InterceptedDataset& d
     dataset.fill_is_known = fill_time != H5D_FILL_TIME_NEVER;
   }
   dataset.codec = make_own_stored_codec(filters, dataset.element_bytes, dataset.chunk_bytes());
-  return dataset.codec != nullptr;
+  return dataset.codec != nullptr || refuse("datasets with filters that Tailrace does not run");
 }
 
 bool InterceptedDatasets::take_extents(InterceptedDataset& dataset) {
@@ -168,7 +192,9 @@ bool InterceptedDatasets::plain_transfer(hid_t transfer_list) {
 
 std::optional<InterceptedDatasets::Selected> InterceptedDatasets::select(
     InterceptedDataset& dataset, const Transfer& transfer, bool writes) {
-  if (!dataset.served || !plain_transfer(transfer.transfer_list) || !take_extents(dataset)) {
+  if (!dataset.served) return std::nullopt;
+  if (!plain_transfer(transfer.transfer_list) || !take_extents(dataset)) {
+    refuse("values by a transfer property list of its own");
     return std::nullopt;
   }
   Selected selected;
@@ -177,11 +203,15 @@ std::optional<InterceptedDatasets::Selected> InterceptedDatasets::select(
     const H5T_class_t kind = hdf5_.H5Tget_class(transfer.memory_type);
     selected.converts = writes && dataset.requested != nullptr && dataset.requested->loses() &&
                         (kind == H5T_FLOAT || kind == H5T_INTEGER);
-    if (!selected.converts) return std::nullopt;
+    if (!selected.converts) {
+      refuse("values of another type than the file's");
+      return std::nullopt;
+    }
   }
   if (transfer.file_space == H5S_ALL) {
     selected.slab = Slab::of(whole_box(dataset.extents));
   } else if (!slab_of(hdf5_, transfer.file_space, dataset.extents, selected.slab)) {
+    refuse("points or irregular selections");
     return std::nullopt;
   }
   if (selected.slab.empty()) return std::nullopt;

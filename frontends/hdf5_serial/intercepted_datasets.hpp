@@ -24,7 +24,10 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -130,6 +133,8 @@ class InterceptedDatasets {
   bool forget(hid_t id);
   bool forget_all();
   const SerialReport& report() const { return report_; }
+  /// Text for a program of which no chunk was encoded or decoded.
+  std::string reasons_for_nothing() const;
 
  private:
   /// Selection of a served call: elements of the file, and their place in memory.
@@ -164,6 +169,8 @@ class InterceptedDatasets {
 
   InterceptedDataset& dataset_of(hid_t id);
   void look_at(hid_t id, const H5O_info_t& info, InterceptedDataset& dataset);
+  /// Record why HDF5 serves a dataset or a call. @returns false
+  bool refuse(std::string_view why);
   bool look_at_pipeline(hid_t creation, InterceptedDataset& dataset,
                         std::vector<FilterSpec>& filters);
   bool take_extents(InterceptedDataset& dataset);
@@ -216,6 +223,7 @@ class InterceptedDatasets {
   std::size_t n_inspected_ = 0;  ///< Datasets so far; numbers the next one.
   RequestedFiles requested_files_;
   SerialReport report_;
+  std::set<std::string_view> refusals_;  ///< Reasons; their texts are constants.
 };
 
 }  // namespace tailrace::hdf5_serial

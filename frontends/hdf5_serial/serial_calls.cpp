@@ -24,12 +24,14 @@
 #include <string_view>
 #include <thread>
 #include <type_traits>
+#include <vector>
 
 #include "core/environment.hpp"
 #include "filters/own_filters.hpp"
 #include "hdf5_serial/intercepted_datasets.hpp"
 #include "hdf5_serial/requested_datasets.hpp"
 #include "hdf5_serial/serial_hdf5.hpp"
+#include "report/loaded_files.hpp"
 #include "report/remark.hpp"
 
 namespace tailrace::hdf5_serial {
@@ -88,9 +90,15 @@ auto guarded(const char* call, const Work& work, decltype(work()) failed) noexce
   }
 }
 
+bool has_served() {
+  const State& all = state();
+  if (all.datasets == nullptr) return false;
+  const SerialReport& report = all.datasets->report();
+  return report.n_encoded + report.n_decoded + report.n_left_to_hdf5 > 0;
+}
+
 void print_report(const InterceptedDatasets& datasets) {
   const SerialReport& report = datasets.report();
-  if (report.n_encoded + report.n_decoded + report.n_left_to_hdf5 == 0) return;
   std::fprintf(stderr,
                "tailrace: serial HDF5: %llu chunks encoded (%llu bytes to %llu), %llu completed, "
                "%llu left to HDF5; %llu decoded; %llu encoded within bounds\n",
@@ -125,7 +133,46 @@ void at_exit() {
   }
   leave(*all.datasets, H5I_INVALID_HID);
   --all.depth;
-  if (environment_is("TAILRACE_REPORT", "1")) print_report(*all.datasets);
+  if (environment_is("TAILRACE_REPORT", "1") && has_served()) print_report(*all.datasets);
+}
+
+/// Print why this library served no chunk.
+void print_reason_for_nothing() {
+  const State& all = state();
+  if (report::any_library_served()) return;
+  if (all.datasets != nullptr) {
+    return report::print_nothing_served("chunk", all.datasets->reasons_for_nothing());
+  }
+  const std::vector<std::string> loaded = report::loaded_hdf5s();
+  if (all.begun) {
+    return report::print_nothing_served(
+        "chunk", report::with_loaded("the program's HDF5 is not the version that this library "
+                                     "serves, 1.10, or lacks functions",
+                                     loaded, "HDF5"));
+  }
+  constexpr const char* kServes = "which serves programs on " TAILRACE_SERIAL_HDF5;
+  if (!loaded.empty()) {
+    return report::print_nothing_served(
+        "chunk",
+        report::with_loaded(std::string("no call of HDF5 reached this library, ") + kServes +
+                                "; libtailrace_hdf5 serves programs on parallel HDF5",
+                            loaded, "HDF5"));
+  }
+  const std::string version = FileBytes("/proc/self/exe").number_after(kHdf5VersionText);
+  if (version.empty()) return;  // A launcher, a shell: not a program on HDF5.
+  report::print_nothing_served("chunk", "the program has HDF5 " + version +
+                                            " linked statically; link it to the shared library, " +
+                                            TAILRACE_SERIAL_HDF5);
+}
+
+/// Report at the end of a process that nothing was served; at_exit() has run.
+__attribute__((destructor)) void report_at_exit() {
+  if (has_served() || environment_is("TAILRACE_HDF5", "off") || !report::reports_at_exit()) return;
+  try {
+    print_reason_for_nothing();
+  } catch (const std::exception&) {
+    return;  // Without memory, the process ends silently.
+  }
 }
 
 // Flush before fork(), so that parent and child do not both write the staged values.
@@ -271,6 +318,12 @@ Returned failed(Returned result) {
 }  // namespace tailrace::hdf5_serial
 
 namespace serial = tailrace::hdf5_serial;
+
+/// Symbol by which Tailrace's other libraries recognize this one.
+/// @returns 2 once a chunk has been served, else 1
+extern "C" __attribute__((visibility("default"), used)) int tailrace_hdf5_serial_loaded(void) {
+  return serial::has_served() ? 2 : 1;
+}
 
 #define TAILRACE_SERIAL_CALL(returned, name, parameters)                    \
   extern "C" __attribute__((visibility("default"), used))                   \

@@ -22,6 +22,7 @@
 #include "exec/mpi_finalize.hpp"
 #include "filters/own_filters.hpp"
 #include "pnetcdf/open_file.hpp"
+#include "pnetcdf/openings.hpp"
 #include "report/remark.hpp"
 #include "verbs/lay_in_front.hpp"
 
@@ -199,6 +200,7 @@ int finish_open(Result<std::unique_ptr<ArrayFile>> made, MPI_Comm comm,
   file->take_definitions();
   file->list_objects();
   if (!file->read_only) close_what_is_left_open();
+  count_opening(Opening::by_tailrace);
   const int status = add_file(std::move(file), ncid);
   return status != NC_NOERR ? status : disagreement;
 }
@@ -313,6 +315,14 @@ int flush_own_writer(MPI_Comm comm, const char* path) {
   return report_failure(writer->array->flush(), comm);
 }
 
+/// Create or open a file, and count the call.
+template <class Call>
+int counted(Call&& call) noexcept {
+  const int status = guarded(call);
+  if (status != NC_NOERR) count_opening(Opening::failed);
+  return status;
+}
+
 int open_file(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* ncid) {
   if (path == nullptr || *path == '\0') return NC_EBAD_FILE;
   if (const int status = flush_own_writer(comm, path); status != NC_NOERR) return status;
@@ -323,6 +333,7 @@ int open_file(MPI_Comm comm, const char* path, int mode, MPI_Info info, int* nci
   if (format == NC_FORMAT_UNKNOWN) return NC_ENOTNC;
   if (format < 0) return format;
   if (format == NC_FORMAT_NETCDF4) return open_hdf5(comm, path, mode, info, ncid);
+  count_opening(Opening::by_real_library);
   const auto real = real_function<decltype(&ncmpi_open)>("ncmpi_open");
   if (real != nullptr) return real(comm, path, mode, info, ncid);
   report_failure(
@@ -577,7 +588,7 @@ int ncmpi_create(MPI_Comm comm, const char* path, int cmode, MPI_Info info, int*
     const auto real = ours::real_function<decltype(&ncmpi_create)>("ncmpi_create");
     return real == nullptr ? NC_ENOTBUILT : real(comm, path, cmode, info, ncidp);
   }
-  return ours::guarded([&] { return ours::create(comm, path, cmode, info, ncidp); });
+  return ours::counted([&] { return ours::create(comm, path, cmode, info, ncidp); });
 }
 
 int ncmpi_open(MPI_Comm comm, const char* path, int omode, MPI_Info info, int* ncidp) {
@@ -585,7 +596,7 @@ int ncmpi_open(MPI_Comm comm, const char* path, int omode, MPI_Info info, int* n
     const auto real = ours::real_function<decltype(&ncmpi_open)>("ncmpi_open");
     return real == nullptr ? NC_ENOTBUILT : real(comm, path, omode, info, ncidp);
   }
-  return ours::guarded([&] { return ours::open_file(comm, path, omode, info, ncidp); });
+  return ours::counted([&] { return ours::open_file(comm, path, omode, info, ncidp); });
 }
 
 int ncmpi_inq_file_format(const char* filename, int* formatp) {

@@ -34,9 +34,9 @@
 #include <vector>
 
 #include "hdf5/opening.hpp"
-#include "hdf5/preload/loaded_files.hpp"
 #include "hdf5/preload/unserved.hpp"
 #include "hdf5/serving_library.hpp"
+#include "report/loaded_files.hpp"
 
 namespace tailrace::hdf5_programs {
 namespace {
@@ -307,7 +307,7 @@ class Callers {
 
   /// Find the function in the first loaded file that is an HDF5 with these calls.
   static const void* function_of_any() {
-    for (const std::string& file : loaded_files()) {
+    for (const std::string& file : report::loaded_files()) {
       const Library library =
           file.empty() ? nullptr : dlopen(file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
       const void* const function = library != nullptr ? dlsym(library, kKnownFunction) : nullptr;
