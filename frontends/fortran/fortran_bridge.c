@@ -358,6 +358,37 @@ tailrace_error tailrace_fortran_put(tailrace_file* file, uint64_t field, int dty
       named("field", path, put_values(file, field, dtype, n_dims, start, count, values, copies)));
 }
 
+tailrace_error tailrace_fortran_copy_from_device(tailrace_file* file, tailrace_copy_callback copy,
+                                                 void* user) {
+  return passed_on(tailrace_file_set_copy_from_device(file, copy, user));
+}
+
+static tailrace_error put_device(tailrace_file* file, uint64_t field, size_t n_dims,
+                                 const CFI_cdesc_t* start, const CFI_cdesc_t* count,
+                                 const void* address) {
+  uint64_t from[TAILRACE_RANK_MAX] = {0};
+  uint64_t extents[TAILRACE_RANK_MAX] = {0};
+  tailrace_error error = TAILRACE_OK;
+  if (start != NULL) error = reversed(start, "start", 1, &n_dims, from);
+  if (error != TAILRACE_OK) return error;
+  if (count != NULL) {
+    error = reversed(count, "count", 0, &n_dims, extents);
+    if (error != TAILRACE_OK) return error;
+  } else if (n_dims > 0) {
+    return fail("put_device needs count=, since an address has no extents");
+  }
+  return passed_on(tailrace_field_put_device(file, field, from, extents, address));
+}
+
+tailrace_error tailrace_fortran_put_device(tailrace_file* file, uint64_t field, size_t n_dims,
+                                           const CFI_cdesc_t* start, const CFI_cdesc_t* count,
+                                           const void* address) {
+  const char* const path = tailrace_field_path(file, field);
+  if (path == NULL) return passed_on(tailrace_field_put_device(file, field, NULL, NULL, NULL));
+  return remembered(
+      file, named("field", path, put_device(file, field, n_dims, start, count, address)));
+}
+
 /* Return the dtype of a list's elements, without the unsigned ones; 0: none fits. */
 static tailrace_dtype dtype_of(const CFI_cdesc_t* list) {
   for (int dtype = TAILRACE_F32; dtype <= TAILRACE_I64; ++dtype) {

@@ -85,6 +85,8 @@ module tailrace
     procedure :: is_open => file_is_open
     procedure :: define => file_define
     procedure :: put => file_put
+    procedure :: copy_from_device => file_copy_from_device
+    procedure :: put_device => file_put_device
     generic :: set_attribute => set_text, set_int32, set_int64, set_real32, set_real64
     procedure, private :: set_text, set_int32, set_int64, set_real32, set_real64
     procedure :: set_coordinate => file_set_coordinate
@@ -189,6 +191,7 @@ module tailrace
       type(*), dimension(..), intent(in) :: values
       integer(c_int) :: c_put
     end function c_put
+    include 'device_calls.inc'
     function c_attribute(file, path, name, value) bind(C, name="tailrace_fortran_attribute")
       import
       type(c_ptr), value :: file
@@ -626,6 +629,7 @@ contains
                      copies), stat, errmsg)
   end subroutine file_put
 
+  include 'put_device.inc'
   include 'set_attributes.inc'
 
   !> Make end_step() fail with `why` on all ranks, because this rank cannot provide its part. Not

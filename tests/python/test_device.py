@@ -85,6 +85,19 @@ def test_without_a_function_each_step_fails(ranks, tmp_path):
     assert said.startswith("4 failed") and "without a function that copies from it" in said
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("mode", ["sync", "in_situ"])
+def test_the_same_in_fortran(mode, ranks, tmp_path):
+    """Fortran's first dimension is the last one here."""
+    device_run("device_steps_in_fortran", ranks, tmp_path, mode)
+    with h5py.File(tmp_path / "good.h5") as file:
+        first = 1 + np.arange(6)[None, :] + 10 * np.arange(5 * ranks)[:, None]
+        for step in range(3):
+            np.testing.assert_array_equal(file["u"][step], first + 1000 * step)
+        assert list(file["scalar"]) == [0, 1000, 2000]
+        assert file["u"].dtype == np.float32
+
+
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_the_same_in_cpp(ranks, tmp_path):
     device_run("device_steps_in_cpp", ranks, tmp_path)
