@@ -10,10 +10,10 @@
 
 #include "core/environment.hpp"
 #include "core/options.hpp"
-#include "exec/idle_waits.hpp"
 #include "exec/mpi_finalize.hpp"
 #include "hdf5/hdf5_compat.hpp"
 #include "hdf5/real_hdf5.hpp"
+#include "report/flush_text.hpp"
 #include "report/remark.hpp"
 
 namespace tailrace::hdf5_programs {
@@ -26,40 +26,10 @@ std::vector<std::unique_ptr<Session>>& table() {
   return *sessions;
 }
 
-std::string ratio_text(std::uint64_t before, std::uint64_t after) {
-  if (after == 0) return "";
-  char text[32];
-  std::snprintf(text, sizeof(text), " (%.2fx)",
-                static_cast<double>(before) / static_cast<double>(after));
-  return text;
-}
-
 /// Print one line about a file's writes from rank 0 if TAILRACE_REPORT=1.
 void report(const Session& session, std::uint64_t root_bytes) {
-  const char* wanted = environment_variable("TAILRACE_REPORT");
-  if (wanted == nullptr || std::string_view(wanted) != "1") return;
-  const ArrayFileReport& done = session.array->report();
-  std::string line = session.name + ": " + bytes_text(done.staged_bytes) + " written, in chunks " +
-                     bytes_text(done.raw_bytes) + " as " + bytes_text(done.encoded_bytes) +
-                     ratio_text(done.raw_bytes, done.encoded_bytes) + ", " +
-                     std::to_string(done.n_flushes) + " flushes";
-  char seconds[64];
-  std::snprintf(seconds, sizeof(seconds), " in %.3f s", done.flush_s);
-  line += seconds;
-  if (session.array->flushes_concurrently()) {
-    std::snprintf(seconds, sizeof(seconds), " and %.3f s concurrently with the program",
-                  done.hidden_s);
-    line += seconds;
-  }
-  if (session.array->uses_idle_time()) {
-    line += "; " + std::to_string(done.n_chunks_in_waits) + " of " + std::to_string(done.n_chunks) +
-            " chunks encoded while the program waited in MPI";
-    if (find_idle_waits() == nullptr) line += " (libtailrace_idle.so is not loaded)";
-  }
-  if (done.n_raw_chunks > 0) {
-    line += "; " + std::to_string(done.n_raw_chunks) + " of " + std::to_string(done.n_chunks) +
-            " chunks stored as they are";
-  }
+  if (!environment_is("TAILRACE_REPORT", "1")) return;
+  std::string line = report::flush_text(session.name, *session.array);
   if (session.n_in_runs > 0) {
     line += "; rank 0's points and irregular hyperslabs " + std::to_string(session.n_in_runs) +
             " elements in " + std::to_string(session.n_runs) + " runs";

@@ -23,6 +23,7 @@
 #include "filters/own_filters.hpp"
 #include "pnetcdf/open_file.hpp"
 #include "pnetcdf/openings.hpp"
+#include "report/flush_text.hpp"
 #include "report/remark.hpp"
 #include "verbs/lay_in_front.hpp"
 
@@ -387,9 +388,14 @@ int end_independent(OpenFile& file) {
                         : report_failure(file.array->end_collective_put(), file.array->comm());
 }
 
+/// Flush. In the modes async and in_situ the next collective call completes it. In independent mode
+/// other ranks may read the values by themselves, so that the flush ends at once.
 int flush(OpenFile& file) {
   if (file.defining) return NC_EINDEFINE;
-  return file.read_only ? NC_NOERR : report_failure(file.array->flush(), file.array->comm());
+  if (file.read_only) return NC_NOERR;
+  ArrayFile& array = *file.array;
+  return report_failure(file.independent ? array.flush() : array.flush_concurrently(),
+                        array.comm());
 }
 
 /// Agree on the number of records.
@@ -412,6 +418,13 @@ int lay_in_front(OpenFile& file) {
   return status;
 }
 
+/// Print one line about the file's flushes from rank 0 if TAILRACE_REPORT=1.
+void report_flushes(const OpenFile& file) {
+  if (file.read_only || !file.array->comm().is_root()) return;
+  if (!environment_is("TAILRACE_REPORT", "1")) return;
+  report::print_remark({report::flush_text(file.path, *file.array)});
+}
+
 int close_file(OpenFile& file) {
   int status = file.defining ? leave_define_mode(file) : NC_NOERR;
   if (status == NC_NOERR && !file.requests.empty()) status = NC_EPENDING;
@@ -424,6 +437,7 @@ int close_file(OpenFile& file) {
   for (const std::string& line : file.array->take_remarks()) {
     report::print_remark({file.path, ": ", line});
   }
+  report_flushes(file);
   if (closed == NC_NOERR) closed = lay_in_front(file);
   remove_file(file.id);
   return status != NC_NOERR ? status : closed;
@@ -471,12 +485,17 @@ void close_in_finalize() {
 /// Report the values that are lost. Closing needs all ranks, which is impossible at process exit.
 void report_lost_files() {
   for (const OpenFile* file : left_open()) {
+    // Stop the threads first, because their resources are released next.
+    file->array->end_alone();
     if (!file->array->comm().is_root()) continue;
     report::print_remark(
         {file->path,
          ": the program ended without ncmpi_close and MPI_Finalize; everything written since the "
-         "last ncmpi_sync or ncmpi_flush is lost; run tailrace recover ",
-         file->path});
+         "last ",
+         file->array->flushes_concurrently()
+             ? "flush that a later call completed (mode=async or in_situ)"
+             : "ncmpi_sync or ncmpi_flush",
+         " is lost; run tailrace recover ", file->path});
   }
 }
 

@@ -168,20 +168,21 @@ Status ArrayEngine::begin_collective(bool* all_close, const std::string& definit
   return output_.break_off(agreed, "the file stays at its last flush");
 }
 
-// --- A flush that proceeds while the program computes (mode async).
+// --- A flush that proceeds while the program computes (modes async and in_situ).
 
 bool ArrayEngine::is_under_way(std::size_t variable) const {
   return flight_ != nullptr && std::ranges::binary_search(flight_->variables, variable);
 }
 
-/// Test whether the flush has chunks to encode, and threads can encode all of them. Plug-ins may
+/// Test whether the flush has chunks to encode, creates no dataset, and threads can encode all
+/// chunks. Plug-ins may
 /// call HDF5, which the program uses meanwhile, and layouts in rounds need MPI. The same on every
 /// rank.
 bool ArrayEngine::can_hand_over(const ArrayFlush& flush) const {
+  if (!flush.created.empty()) return false;
   bool any = false;
   for (const std::size_t v : flush.variables) {
     const ArrayVariable& variable = variables_[v];
-    if (!variable.in_file()) return false;
     if (variable.storage != ArrayStorage::chunked) continue;
     any = true;
     if (variable.resolved.codec == nullptr || needs_rounds(*variable.resolved.layout)) return false;
@@ -296,14 +297,18 @@ Status ArrayEngine::complete_flight() {
   const Status finished = flush->executor->finish(flush->done);
   Status written = comm_->agree(flush->handed.ok() ? finished : flush->handed);
   flush->executor.reset();
+  completing(*flush);
   if (written.ok()) {
     // Pack only now, so that rank 0's values are not held twice before.
     written = comm_->agree(local_part([&] { return pack(*flush); }));
   }
   if (written.ok()) {
     output_.see_other_nodes();
-    return finish_flush(*flush);
+    const Status done = finish_flush(*flush);
+    completed(*flush);
+    return done;
   }
+  completed(*flush);
   // The space that the flush claimed remains a gap, because metadata of the program may lie behind
   // it. Claims that a lane gave up waiting for are discarded. hand_back() also syncs the nodes, so
   // that none writes its delayed bytes over chunks that stay in place.

@@ -7,11 +7,11 @@
 // Invariant 4: only rank 0 touches the file's HDF5 metadata. Its changes become visible at a
 // commit. If it fails, the file stays at its last flush and refuses all further work.
 //
-// Mode async: a flush that is handed over returns once every rank has collected its values and
-// pieces. Lanes encode and write them without MPI or HDF5, and the next collective call of the file
-// completes the flush. Invariant 5: at most one flush is in flight, and on all ranks the same.
-// Invariant 6: if a flush fails in flight, the call that completes it returns the error on all
-// ranks. Its values are staged again, before all later puts.
+// Modes async and in_situ: a flush that is handed over returns once every rank has collected its
+// values and pieces. Lanes encode and write them without MPI or HDF5, and the next collective call
+// of the file completes the flush. Invariant 5: at most one flush is in flight, and on all ranks
+// the same. Invariant 6: if a flush fails in flight, the call that completes it returns the error
+// on all ranks. Its values are staged again, before all later puts.
 
 #pragma once
 
@@ -63,6 +63,7 @@ struct ArrayFlush {
   std::deque<StagingLog> taken;  ///< The values to write, parallel to `variables`.
   /// Offset to add to the epochs of later puts to compare them with this flush's.
   std::uint64_t epochs_before = 0;
+  Shape lengths;  ///< ArrayFile: lengths of all dimensions at the hand-over.
   double start_s = 0;
   double lanes_s = 0;       ///< Time at which the lanes started.
   double handed_s = 0;      ///< Time at which the call returned to the program.
@@ -72,10 +73,11 @@ struct ArrayFlush {
   std::unique_ptr<Executor> executor;  ///< Last member: its threads use those above.
 };
 
-/// Mode of a flush. `at_once`: it ends before the call returns. `concurrent`: in mode=async, it may
-/// proceed while the program computes. `define`: like at_once, and it also creates the datasets of
-/// definable() variables.
-enum class FlushMode : std::uint8_t { at_once, concurrent, define };
+/// Mode of a flush. `at_once`: it ends before the call returns. `concurrent`: in the modes async
+/// and in_situ, it may proceed while the program computes. `define`: like at_once, and it also
+/// creates the datasets of definable() variables. `define_concurrent`: like define, and it may
+/// proceed while the program computes if it creates no dataset.
+enum class FlushMode : std::uint8_t { at_once, concurrent, define, define_concurrent };
 
 class ArrayEngine {
  public:
@@ -119,10 +121,12 @@ class ArrayEngine {
   virtual std::vector<bool> definable(bool closing) const = 0;
   /// Hook after the commit of a flush. Called on every rank; collective calls are allowed.
   virtual void published(const ArrayFlush& flush) = 0;
-  /// Hooks for async flushes. handed_over(): the flush is in flight and nothing is staged.
-  /// taken_back(): the flush has failed and its values are about to be staged again. Called on
-  /// every rank. Not collective.
+  /// Hooks for flushes in flight. handed_over(): the flush is in flight and nothing is staged.
+  /// completing(), completed(): around the stages that complete it. taken_back(): the flush has
+  /// failed and its values are about to be staged again. Called on every rank. Not collective.
   virtual void handed_over(ArrayFlush& /*flush*/) {}
+  virtual void completing(ArrayFlush& /*flush*/) {}
+  virtual void completed(const ArrayFlush& /*flush*/) {}
   virtual void taken_back(const ArrayFlush& /*flush*/) {}
   /// Add numbers to be reduced where ranks meet, in every meeting the same number of them. After
   /// the meeting they hold the result of all ranks. Not collective.

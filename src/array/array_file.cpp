@@ -46,14 +46,13 @@ std::string ArrayFile::quoted(std::size_t variable) const {
 
 // --- opening
 
-/// Refuse the deferred modes: definitions and lengths can change while a flush is in flight, but a
-/// flush writes the metadata of all of them.
+/// Refuse the deferred modes of interfaces whose ranks read by themselves after a flush.
 Status ArrayFile::check_mode() const {
-  if (options_.file.mode == StepMode::sync) return Status();
+  if (options_.file.mode == StepMode::sync || options_.file.door == Door::pnetcdf) return Status();
   return Status(Code::invalid_argument,
                 "file \"" + path_ +
-                    "\": options mode=async and mode=in_situ: not supported by netCDF arrays, "
-                    "only by HDF5 programs and the step interface");
+                    "\": options mode=async and mode=in_situ: not supported by Python's arrays, "
+                    "only by PnetCDF programs, HDF5 programs and the step interface");
 }
 
 Status ArrayFile::start_create(const Status& mine, const RankNumbers& along) {
@@ -402,6 +401,11 @@ Status ArrayFile::flush() {
   return flush_variables(agree_on_staged(), false, false, FlushMode::define);
 }
 
+Status ArrayFile::flush_concurrently() {
+  TAILRACE_TRY(begin_collective());
+  return flush_variables(agree_on_staged(), false, false, FlushMode::define_concurrent);
+}
+
 // --- the end
 
 Status ArrayFile::close() {
@@ -435,6 +439,7 @@ Status ArrayFile::abort() {
 /// flush.
 Status ArrayFile::finish(bool commit) {
   closed_ = true;
+  drop_flight();
   lane_stock_.reset();
   variables_.clear();
   layout_.reset();

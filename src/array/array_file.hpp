@@ -23,6 +23,9 @@
 // element by element.
 // Invariant 3: values stay within their error bound however often their neighbours in a chunk are
 // rewritten: none is encoded with loss from decoded values. See array_patches.hpp.
+//
+// Modes async and in_situ: flush_concurrently() returns while threads encode the flush, and the
+// next collective call completes it. A rank's own gets do not see the values of such a flush.
 
 #pragma once
 
@@ -140,6 +143,10 @@ class ArrayFile final : private ArrayEngine {
   /// variable that cannot be stored stays staged: its error is returned, and all others are
   /// committed.
   Status flush();
+  /// Like flush(). In the modes async and in_situ it returns while threads encode and write, unless
+  /// the flush creates a dataset. The next collective call completes it. Until then no rank may
+  /// call get(). Collective.
+  Status flush_concurrently();
   /// Write and commit all staged values, so that other ranks can read them independently. Unlike
   /// flush(), creates no dataset for a variable without values. Collective.
   Status sync_to_read();
@@ -151,6 +158,11 @@ class ArrayFile final : private ArrayEngine {
   Status abort();
 
   const ArrayFileReport& report() const { return report_; }
+  /// Stop the threads of a flush in flight, because this rank ends without the others. The file
+  /// stays at the flush before. Not collective.
+  void end_alone() { drop_flight(); }
+  bool flushes_concurrently() const { return options_.file.mode != StepMode::sync; }
+  bool uses_idle_time() const { return options_.file.mode == StepMode::in_situ; }
   Comm& comm() { return *comm_; }
   bool writable() const { return writable_; }
   /// True if the file has its final name. Until its first flush, a new file has a temporary one,
@@ -226,6 +238,9 @@ class ArrayFile final : private ArrayEngine {
                          const std::vector<Bytes>& plain) override;
   std::vector<bool> definable(bool closing) const override;
   void published(const ArrayFlush& flush) override;
+  void handed_over(ArrayFlush& flush) override;
+  void completing(ArrayFlush& flush) override;
+  void completed(const ArrayFlush& flush) override;
   Shape text_chunk_shape(std::size_t variable) const;
   Status write_plain_at_root(const std::vector<Bytes>& plain);
   Bytes pack_plain(const ArrayFlush& flush) const override;

@@ -9,7 +9,7 @@
 //  write_plain       values of large variables that are not stored in chunks
 //  publish           datasets, lengths, chunk index, texts, commit
 //
-// Mode async, where the kind of file requests it, uses another order (hand_over(),
+// Modes async and in_situ, where the call permits it, use another order (hand_over(),
 // complete_flight()). write_plain comes before encode_chunks, which only hands over the chunks.
 // publish runs in the next collective call.
 //
@@ -43,11 +43,14 @@ namespace tailrace {
 
 Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_back, bool closing,
                                     FlushMode mode) {
-  if (mode == FlushMode::concurrent && options_.file.mode != StepMode::sync) {
+  const bool concurrent = mode == FlushMode::concurrent || mode == FlushMode::define_concurrent;
+  const bool defining = mode == FlushMode::define || mode == FlushMode::define_concurrent;
+  if (concurrent && options_.file.mode != StepMode::sync) {
     std::unique_ptr<ArrayFlush> flight;
     TAILRACE_TRY(comm_->agree(local_part([&] {
       flight = std::make_unique<ArrayFlush>();
       flight->closing = closing;
+      flight->defining = defining;
       flight->start_s = now_s();
       list_variables(*flight, staged);
       return Status();
@@ -57,7 +60,7 @@ Status ArrayEngine::flush_variables(const std::vector<bool>& staged, bool hold_b
   ArrayFlush flush;
   flush.hold_back = hold_back;
   flush.closing = closing;
-  flush.defining = mode == FlushMode::define;
+  flush.defining = defining;
   flush.start_s = now_s();
   list_variables(flush, staged);
   if (flush.variables.empty() && flush.created.empty() && !model_changed_ && output_.in_place()) {
@@ -649,6 +652,26 @@ Shape ArrayFile::committed_shape_of(std::size_t v) const {
   return shape;
 }
 
+/// Keep the lengths that all ranks have agreed on: later puts grow those of this rank only.
+void ArrayFile::handed_over(ArrayFlush& flush) {
+  for (const ModelDimension& dimension : model_.dimensions) {
+    flush.lengths.push_back(dimension.length);
+  }
+}
+
+/// Exchange the lengths of now and of the flush: the file gets those of its flush.
+void ArrayFile::completing(ArrayFlush& flush) {
+  for (std::size_t d = 0; d < flush.lengths.size(); ++d) {
+    std::swap(model_.dimensions[d].length, flush.lengths[d]);
+  }
+}
+
+void ArrayFile::completed(const ArrayFlush& flush) {
+  for (std::size_t d = 0; d < flush.lengths.size(); ++d) {
+    model_.dimensions[d].length = flush.lengths[d];
+  }
+}
+
 void ArrayFile::published(const ArrayFlush&) {
   file_paths_ = paths_;
   file_lengths_.clear();
@@ -769,7 +792,8 @@ void ArrayEngine::take_moves(ArrayFlush& flush, ByteReader& message) {
 /// order them.
 Bytes ArrayFile::pack_plain(const ArrayFlush& flush) const {
   ByteWriter writer;
-  for (const std::size_t v : flush.variables) {
+  for (std::size_t i = 0; i < flush.variables.size(); ++i) {
+    const std::size_t v = flush.variables[i];
     const ArrayVariable& variable = variables_[v];
     for (const StagedTexts& staged : variable.texts) {
       writer.add(static_cast<std::uint64_t>(v));
@@ -777,7 +801,7 @@ Bytes ArrayFile::pack_plain(const ArrayFlush& flush) const {
       writer.add(staged.slab);
       for (const std::string& text : staged.texts) writer.add_text(text);
     }
-    if (goes_to_root(flush, v)) pack_log(v, variable.log, writer);
+    if (goes_to_root(flush, v)) pack_log(v, staged_of(flush, i), writer);
   }
   return writer.take();
 }

@@ -25,7 +25,7 @@ constexpr unsigned kByEngine =
     bits_of({Door::steps, Door::python, Door::pnetcdf, Door::hdf5, Door::repack});
 /// Doors that know values before they create datasets.
 constexpr unsigned kByValues = bits_of({Door::steps, Door::python, Door::pnetcdf, Door::repack});
-constexpr unsigned kByModes = bits_of({Door::steps, Door::hdf5});
+constexpr unsigned kByModes = bits_of({Door::steps, Door::pnetcdf, Door::hdf5});
 /// Doors that set fill values by this option; variables and datasets of other doors have their own.
 constexpr unsigned kByFill = kBySteps | kByRepack;
 /// Doors that decide by the role of a dataset, and have no flag of their own for it.

@@ -9,9 +9,10 @@ import re
 import subprocess
 
 import h5py
+import netCDF4
 import numpy as np
 import pytest
-from cli_tools import ENVIRONMENT, launcher
+from cli_tools import ENVIRONMENT, launcher, tailrace
 from hdf5_runs import built, patterns, program_of, run, same, served_by
 
 IDLE = "libtailrace_idle.so"
@@ -113,3 +114,87 @@ def test_in_the_other_modes_the_library_marks_nothing(tmp_path):
     found, said = in_situ(tmp_path / "idle", 2, idle=True, TAILRACE_OPTIONS="mode=async")
     assert found is None and "concurrently" in said
     assert os.listdir(tmp_path / "idle") == ["steps.h5"]
+
+
+# --- programs on PnetCDF: tests/pnetcdf/idle_steps.c
+
+ROWS, ROW = 516, 1024
+PNETCDF_CHUNKS = "; u: chunk=1x16x1024"
+
+
+def steps_of_pnetcdf(folder, ranks, end="", idle=True, code=0, options="mode=in_situ", **more):
+    """Run idle_steps. @returns what its report says of waits, its stderr and its file."""
+    folder.mkdir()
+    preload = [*([built("lib", IDLE)] if idle else []), built("lib", "libtailrace_pnetcdf.so")]
+    words = [launcher(), "-n", str(ranks), "env", f"LD_PRELOAD={':'.join(map(str, preload))}",
+             built("bin", "pnetcdf", "idle_steps"), folder / "steps.nc", end]
+    done = subprocess.run(
+        list(map(str, words)), capture_output=True, text=True, timeout=300,
+        env={**ENVIRONMENT, "TAILRACE_REPORT": "1", "OMPI_MCA_mpi_yield_when_idle": "0",
+             "TAILRACE_OPTIONS": f"{options},codec=deflate,level=6{PNETCDF_CHUNKS}", **more})
+    assert (done.returncode == 0) == (code == 0), done.stdout + done.stderr
+    return COUNT.search(done.stderr), done.stderr, folder / "steps.nc"
+
+
+def expected_steps(n=4):
+    record = np.arange(ROWS * ROW).reshape(ROWS, ROW) % 1000
+    return (record[None] + np.arange(n)[:, None, None]) * 0.5
+
+
+def check_steps(path):
+    with netCDF4.Dataset(path) as file:
+        np.testing.assert_array_equal(file["u"][:], expected_steps())
+        np.testing.assert_array_equal(file["later"][:], np.arange(ROWS))
+        assert file["u"].units == "K" and len(file.dimensions["time"]) == 4
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_pnetcdf_program_encodes_while_it_waits(ranks, tmp_path):
+    found, said, path = steps_of_pnetcdf(tmp_path / "idle", ranks)
+    assert found, said
+    assert 0 < int(found[1]) < int(found[2]) and int(found[2]) >= 4 * 33 and found[3] == ""
+    check_steps(path)
+    without, said, path = steps_of_pnetcdf(tmp_path / "without", ranks, idle=False)
+    assert without, said
+    assert without[1] == "0" and without[2] == found[2] and IDLE in without[3]
+    check_steps(path)
+    found, said, path = steps_of_pnetcdf(tmp_path / "sync", ranks, options="mode=sync")
+    assert found is None and "steps.nc: " in said and "concurrently" not in said
+    check_steps(path)
+
+
+@pytest.mark.parametrize("options", [
+    "mode=in_situ,memory=3MB", "mode=in_situ,threads=1", "mode=async", "mode=async,fsync=off",
+    "mode=in_situ,layout=dense", "mode=in_situ,layout=front", "mode=async,bound=abs=1e-9"])
+def test_options_of_a_pnetcdf_program(options, tmp_path):
+    found, said, path = steps_of_pnetcdf(tmp_path / "out", 2, "sync", options=options)
+    assert (found is None) == ("async" in options) and "concurrently" in said
+    check_steps(path)
+
+
+@pytest.mark.parametrize("mode", ["async", "in_situ"])
+def test_an_ended_pnetcdf_program_keeps_all_completed_flushes(mode, tmp_path):
+    """A kill leaves the flush before the last one, or the last; ncmpi_abort completes it."""
+    for end, code in (("kill", 1), ("exit", 1)):
+        _, said, path = steps_of_pnetcdf(tmp_path / end, 2, end, code=code,
+                                         options=f"mode={mode}")
+        tailrace("recover", "--apply", path)
+        with netCDF4.Dataset(path) as file:
+            n = len(file.dimensions["time"])
+            assert n == 3, said
+            np.testing.assert_array_equal(file["u"][:], expected_steps(n))
+        assert end != "exit" or "flush that a later call completed" in said
+    _, _, path = steps_of_pnetcdf(tmp_path / "abort", 2, "abort", options=f"mode={mode}")
+    with netCDF4.Dataset(path) as file:
+        np.testing.assert_array_equal(file["u"][:], expected_steps())
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("mode", ["async", "in_situ"])
+def test_a_full_disk_is_an_error_of_the_completing_call(mode, ranks, tmp_path):
+    """All ranks fail in the call that completes the flush; a later flush has all values."""
+    _, said, path = steps_of_pnetcdf(tmp_path / "out", ranks, "limit", options=f"mode={mode}")
+    failed = re.findall(r"rank \d: failed as it should: (\w+)", said)
+    assert failed == ["ncmpi_put_vara_double_all"] * ranks, said
+    assert "flush in the background (mode=async or in_situ)" in said and "File too large" in said
+    check_steps(path)

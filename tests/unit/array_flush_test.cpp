@@ -51,9 +51,9 @@ TEST(ArrayFlush, RowByRowEncodesEachChunkOnce) {
   EXPECT_OK(file->close());
 }
 
-/// Mode async is for arrays whose metadata a program makes. Mode in_situ is for no array, because
-/// array programs mark no idle time.
-TEST(ArrayFlush, NetcdfArraysDoNotGoBesideTheProgram) {
+/// Modes async and in_situ are for programs on PnetCDF and HDF5. Ranks of a Python program read by
+/// themselves after a flush.
+TEST(ArrayFlush, ArraysOfPythonDoNotGoBesideTheProgram) {
   const TestFolder folder;
   for (const std::string mode : {"mode=async", "mode=in_situ"}) {
     const auto refused =
@@ -154,6 +154,58 @@ TEST(ArrayFlush, HoldingBackMakesRoom) {
   }
   EXPECT_LT(file->report().n_flushes, 20U);
   EXPECT_OK(file->close());
+}
+
+/// A flush in flight has the lengths of its hand-over, whatever the ranks put meanwhile.
+TEST_P(ArrayFlushRanks, LaterPutsDoNotLengthenTheFileOfAFlushInFlight) {
+  const TestFolder folder;
+  for (const std::string mode : {"mode=async", "mode=in_situ"}) {
+    const std::string path = folder / "flight.nc";
+    run_ranks(GetParam(), [&](std::unique_ptr<Comm> comm) {
+      const auto rank = static_cast<std::uint64_t>(comm->rank());
+      const std::uint64_t width = 64 * static_cast<std::uint64_t>(comm->n_ranks());
+      const bool root = comm->is_root();
+      ArrayFileOptions options = array_options("*: chunk=1x64,codec=deflate;" + mode);
+      options.file.door = Door::pnetcdf;
+      const auto file = created(std::move(comm), path, options);
+      ASSERT_NE(file, nullptr);
+      EXPECT_OK(file->change_model(one_variable(ModelType::f32, {0, width})));
+      const auto put = [&](std::uint64_t step) {
+        EXPECT_OK(put_values(*file, 0, {{step, 64 * rank}, {1, 64}, {}},
+                             smooth(64, static_cast<double>(step))));
+      };
+      const auto length_in_file = [&] {
+        auto reader = Reader::open(make_self_comm(), path, ReadOptions());
+        EXPECT_OK(reader.status());
+        return reader.ok() ? (*reader)->model().dimensions[0].length : 0;
+      };
+      put(0);
+      EXPECT_OK(file->flush_concurrently());  // Creates the dataset, and so ends at once.
+      EXPECT_EQ(file->report().n_flushes, 1U);
+      put(1);
+      EXPECT_OK(file->flush_concurrently());
+      EXPECT_EQ(file->report().n_flushes, 1U);
+      put(5 + rank);
+      EXPECT_OK(file->end_collective_put());
+      EXPECT_EQ(file->report().n_flushes, 2U);
+      EXPECT_EQ(file->model().dimensions[0].length, 5U + width / 64);
+      if (root) {
+        EXPECT_EQ(length_in_file(), 2U);
+      }
+      // A rank's own puts are visible to all in a collective read.
+      std::vector<float> values(64);
+      const std::vector<ReadRequest> requests = {
+          {0, {{5, 0}, {1, 64}, {}}, std::as_writable_bytes(std::span(values)).data()}};
+      EXPECT_OK(file->get_all(requests));
+      EXPECT_EQ(values, smooth(64, 5.0));
+      put(2);
+      EXPECT_OK(file->flush_concurrently());
+      EXPECT_OK(file->close());
+      if (root) {
+        EXPECT_EQ(length_in_file(), 5U + width / 64);
+      }
+    });
+  }
 }
 
 TEST_P(ArrayFlushRanks, BoundHoldsUnderPartialRewrites) {
