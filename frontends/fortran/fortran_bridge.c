@@ -385,8 +385,8 @@ tailrace_error tailrace_fortran_put_device(tailrace_file* file, uint64_t field, 
                                            const void* address) {
   const char* const path = tailrace_field_path(file, field);
   if (path == NULL) return passed_on(tailrace_field_put_device(file, field, NULL, NULL, NULL));
-  return remembered(
-      file, named("field", path, put_device(file, field, n_dims, start, count, address)));
+  return remembered(file,
+                    named("field", path, put_device(file, field, n_dims, start, count, address)));
 }
 
 /* Return the dtype of a list's elements, without the unsigned ones; 0: none fits. */

@@ -378,7 +378,8 @@ class PnetcdfDoor(ArrayRanksDoor):
     TRAITS = dataclasses.replace(
         ArrayRanksDoor.TRAITS, ranks=(1, 2, 3), records=True, groups=False,
         ops=("get", "attr", "delattr", "append", "exclusive"),
-        hows=("collective", "independent", "nonblocking"), commits_early=True)
+        hows=("collective", "independent", "nonblocking"), commits_early=True,
+        file_options=(*ArrayRanksDoor.TRAITS.file_options, "mode=async", "mode=in_situ"))
 
     @classmethod
     def missing(cls):

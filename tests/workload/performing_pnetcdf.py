@@ -254,6 +254,7 @@ class PnetcdfFile(Door):
     def flush(self, _):
         self._define(False)
         self.call("sync", self.number)
+        self.call("sync", self.number)  # Completes a flush in flight (mode=async, in_situ).
 
     def close(self, _):
         number, self.number = self.number, None
