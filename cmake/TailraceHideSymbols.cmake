@@ -15,3 +15,5 @@ string(REPLACE "," ";--keep-global-symbol=" keep "--keep-global-symbol=${KEEP}")
 execute_process(COMMAND "${OBJCOPY}" --strip-debug "--weaken-symbols=${OBJECT}.unique" "${OBJECT}"
                 COMMAND_ERROR_IS_FATAL ANY)
 execute_process(COMMAND "${OBJCOPY}" --wildcard ${keep} "${OBJECT}" COMMAND_ERROR_IS_FATAL ANY)
+# Names that no relocation needs.
+execute_process(COMMAND "${OBJCOPY}" --strip-unneeded "${OBJECT}" COMMAND_ERROR_IS_FATAL ANY)

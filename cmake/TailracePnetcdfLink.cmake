@@ -5,7 +5,8 @@
 #   libtailrace_pnetcdf_static.a    the engine as one object, of which only ncmpi_* can be seen, so
 #                                   that it meets no name of a program's
 #   libtailrace_pnetcdf_wrappers.a  Fortran 77, Fortran 90 and C++: the members of the installed
-#                                   libpnetcdf.a that hold nothing else. They call ncmpi_*, and so us
+#                                   libpnetcdf.a that hold nothing else. They call ncmpi_*, and so us.
+#                                   Those of C++ are one member, which holds MPI's inline classes once
 #
 # Scripts, since who links statically says -lpnetcdf and nothing of what that needs, as of libm.a.
 # They name their neighbours, so that the folder can be moved.
@@ -20,6 +21,7 @@ file(MAKE_DIRECTORY "${link_folder}")
 
 # --- the calls
 
+set(merge_sections "${PROJECT_SOURCE_DIR}/cmake/merge_sections.ld")
 set(pnetcdf_objects
     $<TARGET_OBJECTS:tailrace_pnetcdf_objects> ${TAILRACE_ENGINE_OBJECTS}
     ${tailrace_container_OBJECTS} ${TAILRACE_VERBS_OBJECTS}
@@ -28,16 +30,22 @@ set(whole "${PROJECT_BINARY_DIR}/pnetcdf_static/tailrace_pnetcdf.o")
 set(hide_symbols "${PROJECT_SOURCE_DIR}/cmake/TailraceHideSymbols.cmake")
 set(static_calls "${link_folder}/libtailrace_pnetcdf_static.a")
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/pnetcdf_static")
+# What no ncmpi_* needs is left out, where the compiler makes sections of which that is known.
+set(leave_out "")
+if(TAILRACE_OWN_SECTIONS AND linker_help MATCHES "gc-keep-exported")
+  set(leave_out --gc-sections --gc-keep-exported --undefined=ncmpi_create)
+endif()
 # Section groups have to go before their symbols become local: a program's own group of such a name
 # would take the place of ours.
 add_custom_command(
   OUTPUT "${static_calls}"
-  COMMAND "${CMAKE_LINKER}" -r --force-group-allocation -o "${whole}" ${pnetcdf_objects}
+  COMMAND "${CMAKE_LINKER}" -r --force-group-allocation ${leave_out} -T "${merge_sections}"
+          -o "${whole}" ${pnetcdf_objects}
   COMMAND "${CMAKE_COMMAND}" "-DNM=${CMAKE_NM}" "-DOBJCOPY=${CMAKE_OBJCOPY}" "-DOBJECT=${whole}"
           "-DKEEP=ncmpi_*,tailrace_pnetcdf_*" -P "${hide_symbols}"
   COMMAND "${CMAKE_COMMAND}" -E rm -f "${static_calls}"
   COMMAND "${CMAKE_AR}" qcs "${static_calls}" "${whole}"
-  DEPENDS ${pnetcdf_objects} "${hide_symbols}"
+  DEPENDS ${pnetcdf_objects} "${hide_symbols}" "${merge_sections}"
   COMMAND_EXPAND_LISTS VERBATIM)
 set(link_files "${static_calls}")
 
@@ -80,8 +88,10 @@ else()
   execute_process(COMMAND "${CMAKE_NM}" -A --defined-only "${TAILRACE_PNETCDF_ARCHIVE}"
                   OUTPUT_VARIABLE symbols ERROR_QUIET)
   # "libpnetcdf.a:allf.o:0000000000000000 T nfmpi_create_"
-  set(wrapping "^(nfmpi_|__pnetcdf_MOD_|_ZNK?7PnetCDF|_Z[0-9]+ncmpi_)")
+  set(wrapping_in_cpp "^(_ZNK?7PnetCDF|_Z[0-9]+ncmpi_)")
+  set(wrapping "^(nfmpi_|__pnetcdf_MOD_)")
   set(members "")
+  set(cpp_members "")
   set(others "")
   string(REGEX MATCHALL "[^:\n]+\\.o:[0-9a-f]+ [A-Za-z] [^\n]+" symbols "${symbols}")
   foreach(symbol IN LISTS symbols)
@@ -90,20 +100,33 @@ else()
     set(name "${CMAKE_MATCH_2}")
     if(name MATCHES "${wrapping}")
       list(APPEND members "${member}")
+    elseif(name MATCHES "${wrapping_in_cpp}")
+      list(APPEND cpp_members "${member}")
     elseif(name MATCHES "^(ncmpi|NCI|PNC|hash)")
       list(APPEND others "${member}")
     endif()
   endforeach()
   list(REMOVE_DUPLICATES members)
   list(REMOVE_ITEM members ${others})
-  if(members)
+  list(REMOVE_DUPLICATES cpp_members)
+  list(REMOVE_ITEM cpp_members ${others} ${members})
+  set(join_cpp "")
+  set(cpp_member "")
+  if(cpp_members)
+    set(cpp_member pnetcdf_cpp.o)
+    set(join_cpp COMMAND "${CMAKE_LINKER}" -r --force-group-allocation -T "${merge_sections}"
+                         -o ${cpp_member} ${cpp_members}
+                 COMMAND "${CMAKE_OBJCOPY}" --strip-unneeded ${cpp_member})
+  endif()
+  if(members OR cpp_members)
     set(wrappers "${link_folder}/libtailrace_pnetcdf_wrappers.a")
     add_custom_command(
       OUTPUT "${wrappers}"
-      COMMAND "${CMAKE_AR}" x "${TAILRACE_PNETCDF_ARCHIVE}" ${members}
+      COMMAND "${CMAKE_AR}" x "${TAILRACE_PNETCDF_ARCHIVE}" ${members} ${cpp_members}
+      ${join_cpp}
       COMMAND "${CMAKE_COMMAND}" -E rm -f "${wrappers}"
-      COMMAND "${CMAKE_AR}" qcs "${wrappers}" ${members}
-      DEPENDS "${TAILRACE_PNETCDF_ARCHIVE}"
+      COMMAND "${CMAKE_AR}" qcs "${wrappers}" ${members} ${cpp_member}
+      DEPENDS "${TAILRACE_PNETCDF_ARCHIVE}" "${merge_sections}"
       WORKING_DIRECTORY "${PROJECT_BINARY_DIR}/pnetcdf_static"
       VERBATIM)
     list(APPEND link_files "${wrappers}")

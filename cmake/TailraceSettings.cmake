@@ -106,6 +106,14 @@ if(TAILRACE_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
 endif()
 
+# Each library and program holds the engine. If each function has a section of its own, the linker
+# leaves out those that the library or program does not call.
+set(TAILRACE_OWN_SECTIONS "")
+if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND NOT TAILRACE_SANITIZE AND NOT TAILRACE_FUZZ)
+  set(TAILRACE_OWN_SECTIONS -ffunction-sections -fdata-sections)
+  add_link_options("LINKER:--gc-sections")
+endif()
+
 # Flags that only talk to us, and where our own code finds its headers.
 add_library(tailrace_flags INTERFACE)
 target_compile_options(tailrace_flags INTERFACE
@@ -145,6 +153,7 @@ function(tailrace_codec_library name)
   endif()
   add_library(${name} OBJECT ${ARGN})
   target_compile_definitions(${name} PRIVATE TAILRACE_BUILDING)
+  target_compile_options(${name} PRIVATE ${TAILRACE_OWN_SECTIONS})
   target_link_libraries(${name} PRIVATE tailrace_flags PUBLIC tailrace_codec_requirements)
 endfunction()
 
