@@ -25,6 +25,7 @@ def dataset():
          .astype("M8[ns]")})
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("text", [
     "import tailrace; assert 'xarray' not in sys.modules; import xarray",
     "import xarray, tailrace", "import tailrace, xarray",

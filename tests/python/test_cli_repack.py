@@ -39,6 +39,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("name,codec,bound,ranks", CASES)
 def test_real_file(tmp_path, name, codec, bound, ranks):
     source = data_file(name, tmp_path)

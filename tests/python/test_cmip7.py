@@ -391,6 +391,7 @@ def real_files():
     return sorted(files + list(pathlib.Path(iris_sample_data.path).rglob("*.nc")))
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("path", real_files(), ids=lambda path: path.name)
 def test_real_files(tmp_path, path):
     target = tmp_path / f"out{path.suffix}"

@@ -404,6 +404,7 @@ APPENDED += [(name, options) for name in ("large", "empties", "different")
              for options in (["--layout", "dense"], ["--dedup"], ["--chunk", "30x"])]
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name,options", APPENDED,
                          ids=[" ".join([name, *options]) for name, options in APPENDED])
 def test_append(name, options, inputs, tmp_path):

@@ -120,6 +120,7 @@ def check_verify(plain_path, path, n_components):
     assert "differ from those used to drop covered cells" in " ".join(said.split())
 
 
+@pytest.mark.sample(6)
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("kind", ["nested", "nested_odd"])
@@ -242,6 +243,7 @@ def write_plotfile(path, dtype="f8", flat=False, ghosts=0, ratio=2, say_levels=T
             group["data:datatype=0"] = np.concatenate(values).astype(dtype)
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("shape", [{}, {"dtype": "f4", "ratio": 4}, {"flat": True, "dtype": "f4"},
                                    {"ratio": (2, 4, 1)}])

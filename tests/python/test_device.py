@@ -40,6 +40,7 @@ def check(path, steps=range(4)):
         assert list(file["scalar"]) == [step + 0.5 for step in steps]
 
 
+@pytest.mark.sample(16)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("mode", MODES)

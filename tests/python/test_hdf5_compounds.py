@@ -42,7 +42,7 @@ def test_particles_compress_like_their_members(ranks, tmp_path):
     assert "/particles" not in said  # Rank 0 writes nothing of it through HDF5.
 
 
-@pytest.mark.sample(6)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(20))
 def test_random_compounds(ranks, seed, tmp_path):

@@ -55,6 +55,7 @@ def test_plotfile_as_amrex_writes_it(ranks, front, tmp_path):
             assert error <= 1e-5 if level != 1 else 0 < error <= 1e-1 + 1e-5
 
 
+@pytest.mark.sample(6)
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("kind, slab_cells", [("equal", 4096), ("mixed", 2048), ("turned", 4096),
@@ -96,6 +97,7 @@ def test_chunks_of_a_plotfile_are_slabs_of_its_boxes(options, kind, slab_cells, 
                     assert 0 < error.max() <= 1.001e-7 * (written.max() - written.min())
 
 
+@pytest.mark.sample(6)
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 @pytest.mark.parametrize("kind", ["equal", "mixed", "turned", "separate", "small", "points"])

@@ -37,6 +37,7 @@ def compared(folder, name, ranks, options, front=""):
     return lossy, said
 
 
+@pytest.mark.sample(4)
 @FRONTS
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("options", [REL, "bound=abs=1", "bound=abs=1,mode=async"])
@@ -75,6 +76,7 @@ def test_chunks_of_a_plug_in_skip_it(tmp_path):
         assert masks == {1}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("name, expected", [
     ("after", {"rho"}),

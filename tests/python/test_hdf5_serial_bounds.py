@@ -468,6 +468,7 @@ def test_tools_write_within_the_bound_and_read_it_again(tmp_path, climate, comma
     assert worst(after, stored(again), "tas") <= 0.5
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("options", ["bound=abs=0.5", "bound=pw_rel=1e-3",
                                      "bound=abs=0.5,attributes=off"])

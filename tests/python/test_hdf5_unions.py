@@ -131,6 +131,7 @@ def test_random_unions(tmp_path, ranks, front):
     check(program, tmp_path)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("options", ["codec=none", "codec=none,memory=1100000",
                                      "codec=deflate\nmode=async"])
 @pytest.mark.parametrize("seed", range(3))

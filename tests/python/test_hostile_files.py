@@ -146,6 +146,7 @@ SPARSE = {
 }
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("libver", ["earliest", ("v110", "v110")])
 @pytest.mark.parametrize("kind", SPARSE)
 def test_sparse_datasets(tmp_path, kind, libver):

@@ -101,6 +101,7 @@ def test_chunks_are_those_of_mode_sync(tmp_path):
     assert found and size.search(said)[1] == size.search(sync)[1]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("options", ["memory=3MB", "threads=1", "fsync=off"])
 def test_other_options_change_nothing(options, tmp_path):
     patterns(["steps"], tmp_path / "plain", 2, ours=False, program="write_idle")

@@ -95,7 +95,7 @@ def read_after(imports, folder, packages, before):
     return ast.literal_eval(child("\n".join(lines), packages, before).splitlines()[-1])
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(48)
 @pytest.mark.parametrize("before", BEFORE)
 @pytest.mark.parametrize("place", range(4))
 @pytest.mark.parametrize("others", list(itertools.permutations(OTHERS)), ids="-".join)

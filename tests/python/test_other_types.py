@@ -140,6 +140,7 @@ def check(source, target, packs, way):
         assert after[after["packed 0 complex"].attrs["to"]].name == "/packed named"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_other_types_are_compressed_bit_for_bit(seed, tmp_path):
     rng = np.random.default_rng([seed, 502])

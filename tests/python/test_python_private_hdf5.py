@@ -68,6 +68,7 @@ def test_any_order_of_imports(order, tmp_path):
 """)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("first", ["hdf5plugin", "tailrace"])
 @pytest.mark.parametrize("codec", ["zstd", "blosc", "blosc2", "bitshuffle", "lz4", "bzip2", "zfp",
                                    "sz3", "sperr"])

@@ -84,6 +84,7 @@ def test_a_curvilinear_grid(tmp_path):
     assert known.mean() > 0.5 and np.abs(cells - expected)[known].max() < 0.1
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("given", [on_the_earth(), curvilinear(), xr.Dataset({
     "t": ("x", FIELD.ravel())}), on_the_earth().drop_vars(["lat", "lon"])])
 def test_figures_have_no_legend_on_the_data(given, tmp_path):

@@ -127,7 +127,7 @@ def test_a_killed_run_is_continued_on_other_ranks(name, mode, tmp_path):
         assert file["u"].shape == (N_STEPS, *SHAPE)
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name, mode", PROGRAMS)
 def test_a_finished_run_started_again_has_nothing_to_do(name, mode, tmp_path):
     """It opens the file, defines the field once more, and closes without a step."""

@@ -155,6 +155,7 @@ def check_promises(way, before, after):
         assert layout_of(after) == h5py.h5d.COMPACT, (way, before.name)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_repack_keeps_what_datasets_have(seed, tmp_path):
     rng = np.random.default_rng([seed, 50])
@@ -316,7 +317,7 @@ def test_an_attribute_of_a_later_hdf5_takes_none_with_it_unsaid(ranks, tmp_path)
     assert re.search(r"^u .*\n(.*\n)*v ", listed.stdout, re.M)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("seed", range(6))
 def test_types_of_all_kinds_with_holes_along_any_dimension(seed, tmp_path):
     """HDF5 1.10 returns wrong coordinates of chunks if a later dimension is unlimited."""
@@ -471,6 +472,7 @@ def test_filters_that_nobody_has_are_copied_or_named(ranks, tmp_path):
     assert "/u" in done.stderr and "32000" in done.stderr
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("flags", [0, h5py.h5z.FLAG_OPTIONAL])
 @pytest.mark.parametrize("kind", ["references", "regions", "texts", "lists"])

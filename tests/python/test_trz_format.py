@@ -14,6 +14,7 @@ from test_trz_filter import run
 CASES = pathlib.Path(__file__).parent / "trz_format_cases.py"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("group, least", [
     ("special", 2000), ("long", 12), ("books", 20), ("vocabulary", 24), ("golden", 47),
     ("newer", 890),
