@@ -5,6 +5,7 @@
 
 results=()
 failed=0
+commit_at_start="$(git rev-parse --short=8 HEAD)"
 load_at_start="$(cut -d ' ' -f 1 /proc/loadavg)"
 cache_at_start=cold
 [ ! -d "${CCACHE_DIR:-${HOME:-/}/.cache/ccache}" ] || cache_at_start=warm
@@ -73,8 +74,7 @@ not_run() {
 # Rows of parts that this run does not have stay, each with its commit.
 #   keep_times FILE TITLE
 keep_times() {
-  local commit rows
-  commit="$(git rev-parse --short=8 HEAD)"
+  local commit="$commit_at_start" rows
   rows="$(printf '%s\n' "${results[@]}" | sed -E \
     "s/^(.*[^ ]) +(passed|FAILED) +([0-9]+) s +([0-9]+) CPU s\$/| \1 | \2 | \3 | \4 | $commit |/")"
   touch "$1"
