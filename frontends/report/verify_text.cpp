@@ -243,7 +243,12 @@ std::string verify_text(const VerifyReport& report) {
   }
   for (const std::string& doubt : report.doubts) out += wrapped(doubt, 2) + "\n";
   out += listed_text(report);
-  return out + wrapped(verdict_of(report, n_differ), 2) + "\n";
+  out += wrapped(verdict_of(report, n_differ), 2) + "\n";
+  if (report.n_failed() == 0 || !report.values_kept()) return out;
+  const std::string_view kept =
+      "all values are within their bounds; --values-only (Python: values_only=True) compares "
+      "nothing else";
+  return out + wrapped(kept, 2) + "\n";
 }
 
 }  // namespace tailrace::report

@@ -38,7 +38,7 @@ if _os.environ.get("TAILRACE_ENGINE_DIR"):
 from ._accessor import whenever_xarray_comes as _whenever_xarray_comes
 from ._arrays import ChunkSummary, decode, describe, encode, train_book
 from ._attributes import Attributes
-from ._errors import BoundError, TailraceError
+from ._errors import BoundError, CopyError, TailraceError
 from ._file import File, open  # noqa: A004
 from ._group import Dimension, Group
 from ._information import Bits, BitTable, bits
@@ -57,11 +57,11 @@ from ._xor import serve as _serve_xor
 
 __all__ = [
     "Attributes", "BitTable", "Bits", "BoundEffect", "BoundError", "BoundTable", "BoundTables",
-    "ChunkSummary", "Dimension", "FILTER_ID", "File", "Group", "Info", "PLUGIN_PATH", "Portable",
-    "Report", "TailraceError", "Trz", "TrzError", "Variable", "VariableReport", "Verification",
-    "Xor", "__version__", "bits", "cd_values", "decode", "describe", "encode", "info",
-    "make_portable", "open", "references", "register", "register_xor", "report", "suggest_bound",
-    "train_book", "verify", "write_dataset", "write_datatree",
+    "ChunkSummary", "CopyError", "Dimension", "FILTER_ID", "File", "Group", "Info", "PLUGIN_PATH",
+    "Portable", "Report", "TailraceError", "Trz", "TrzError", "Variable", "VariableReport",
+    "Verification", "Xor", "__version__", "bits", "cd_values", "decode", "describe", "encode",
+    "info", "make_portable", "open", "references", "register", "register_xor", "report",
+    "suggest_bound", "train_book", "verify", "write_dataset", "write_datatree",
 ]
 
 

@@ -80,6 +80,12 @@ class BoundError(TailraceError, ValueError):
     code = "bound_broken"
 
 
+class CopyError(TailraceError, ValueError):
+    """A copy keeps its bounds, but lacks or changes something else of its original."""
+
+    code = "copy_differs"
+
+
 class CorruptError(TailraceError, OSError):
     """A damaged or truncated file, or another format."""
 

@@ -19,7 +19,7 @@ from typing import Any, Optional
 import numpy as np
 import numpy.typing as npt
 
-from ._errors import ArgumentError, BoundError, TailraceError
+from ._errors import ArgumentError, BoundError, CopyError, TailraceError
 from ._file import File, path_of
 from ._geography import Coordinates, Places, coordinates_of
 from ._keywords import with_hints
@@ -142,9 +142,11 @@ class Report(Mapping[str, VariableReport]):
         return not self.problems and not any(one.failed for one in self._variables.values())
 
     def check(self) -> Report:
-        """Return self, or raise BoundError. Warns of doubts."""
+        """Return self, or raise BoundError, or CopyError if no value is beyond its bound. Warns of
+        doubts."""
         if not self.ok:
-            raise BoundError(repr(self))
+            failed = any(one.failed for one in self._variables.values())
+            raise (BoundError if failed else CopyError)(repr(self))
         for doubt in self.doubts:
             warn(doubt)
         return self

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Optional
 
 from ._attributes import Attributes
-from ._errors import ArgumentError, BoundError, UnsupportedError
+from ._errors import ArgumentError, BoundError, CopyError, UnsupportedError
 from ._file import File, path_of
 from ._group import Group
 from ._losses import losses_of
@@ -235,7 +235,8 @@ def _compare(given: str, made: str) -> None:
                 for one in structure["differences"])
     kept = all(verdict.kept for verdict in found.values())
     if not kept or structure["n_failing"] > fills or len(found.problems) > fills:
-        raise BoundError(f"{given} was not changed, since its copy differs\n{found!r}")
+        kind = CopyError if kept else BoundError
+        raise kind(f"{given} was not changed, since its copy differs\n{found!r}")
 
 
 def _record(source: File, copy: File, bounds: Mapping[str, Optional[float]],

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, NamedTuple, Optional, Union
 
 from ._engine_loader import communicator, engine
-from ._errors import BoundError, text_of
+from ._errors import BoundError, CopyError, text_of
 from ._file import path_of
 from ._keywords import with_hints
 from ._printable import warn
@@ -35,7 +35,7 @@ class FieldVerdict(NamedTuple):
 
 class Verification(Mapping[str, FieldVerdict]):
     """The verdict on a compressed file: a mapping of its variables' paths; true if all bounds
-    hold."""
+    hold and nothing else differs."""
 
     def __init__(self, document: dict[str, Any], text: str) -> None:
         self.document = document
@@ -44,6 +44,8 @@ class Verification(Mapping[str, FieldVerdict]):
         #: distributions.
         self.doubts: list[str] = document["doubts"]
         self.n_failed: int = document["n_failed"]
+        #: True if all values are within their bounds, whatever else differs.
+        self.values_kept: bool = document["values_kept"]
         self._text = text
         self._fields = {entry["path"]: _verdict(entry) for entry in document["fields"]}
 
@@ -52,9 +54,13 @@ class Verification(Mapping[str, FieldVerdict]):
         return self.n_failed == 0
 
     def check(self) -> Verification:
-        """Return self, or raise BoundError with the complete table. Warns of doubts."""
+        """Return self, or raise an error with the complete table. Warns of doubts.
+
+        BoundError if a value is beyond its bound, else CopyError.
+        """
         if not self.ok:
-            raise BoundError(self._text)
+            kept = all(verdict.kept for verdict in self.values())
+            raise (CopyError if kept else BoundError)(self._text)
         for doubt in self.doubts:
             warn(doubt)
         return self
@@ -103,7 +109,7 @@ def verify(original: Path, compressed: Path, *, bound: Optional[str] = None,
     everything else is compared, too: objects, links, types, fill values, orders, attributes.
     ignore, ignore_attributes: globs of objects and of attributes that may differ (default: none).
     values_only: compare only values, of files that are not copies of each other.
-    @returns the verdict; its check() raises BoundError.
+    @returns the verdict; its check() raises BoundError, or CopyError if only other things differ.
     """
     handle = communicator(comm)
     bounds = bound_option(bound=bound, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr)

@@ -195,9 +195,11 @@ class Pairing final {
   void compare_order(const std::string& path, const InventoryObject& a, const InventoryObject& b,
                      const std::vector<std::string_view>& shared) {
     if (!a.ordered) return;
+    const bool fails = !rules_.other_writer;
     if (!b.ordered) {
       add(path, "link order",
-          fmt::format("group \"{}\" tracks the order of its links in the original only", path));
+          fmt::format("group \"{}\" tracks the order of its links in the original only", path),
+          fails);
       return;
     }
     const std::unordered_set<std::string_view> both(shared.begin(), shared.end());
@@ -207,7 +209,8 @@ class Pairing final {
       if (link.name == shared[at++]) continue;
       add(path, "link order",
           fmt::format("group \"{}\": its links have a different order: \"{}\" instead of \"{}\"",
-                      path, link.name, shared[at - 1]));
+                      path, link.name, shared[at - 1]),
+          fails);
       return;
     }
   }
@@ -270,7 +273,8 @@ class ObjectComparison final {
       const std::string value = absent ? "absent" : other->value;
       const bool same = !absent && !fact.meaning.empty() && fact.meaning == other->meaning;
       if (fact.value != value && !same)
-        add(fact.aspect, versus(fact.aspect, fact.value, value), fails(fact));
+        add(fact.aspect, versus(fact.aspect, fact.value, value),
+            fails(fact) && !is_choice_of_writer(fact, value));
     }
     for (const DescribedFact& fact : copy_.facts) {
       const bool known = std::ranges::any_of(original_.facts, [&](const DescribedFact& each) {
@@ -284,6 +288,13 @@ class ObjectComparison final {
     const std::string_view aspect = fact.aspect;
     const bool elsewhere = aspect == kVirtualSourcesAspect || aspect == kExternalFilesAspect;
     return fact.fails && !(elsewhere && rules_.follow_external);
+  }
+
+  /// True if two netCDF libraries may differ in this: one sets netCDF's fill value where a variable
+  /// has no _FillValue, the other leaves HDF5's.
+  bool is_choice_of_writer(const DescribedFact& original, std::string_view in_copy) const {
+    return rules_.other_writer && std::string_view(original.aspect) == kFillValueAspect &&
+           (original.value == kDefaultFill || in_copy == kDefaultFill);
   }
 
   bool counts(const std::string& name) const { return !is_own_attribute(name); }
@@ -313,7 +324,9 @@ class ObjectComparison final {
         add("attribute", "attribute \"" + attribute.name + "\" is missing", false);
       } else if (attribute.meaning != DescribedAttribute::Meaning::at_least ||
                  !attribute.values.empty()) {
-        add("attribute", "attribute \"" + attribute.name + "\" is missing");
+        const bool optional = attribute.name == "_Netcdf4Coordinates";
+        add("attribute", "attribute \"" + attribute.name + "\" is missing",
+            !(rules_.other_writer && optional));
       }
     }
     for (const DescribedAttribute& attribute : copy_.attributes) {
@@ -341,6 +354,7 @@ class ObjectComparison final {
                              shortened_text(b.values[0]), shortened_text(a.values[0])),
                  false);
     }
+    if (is_same_text(a, b)) return;
     const TypeDifference type = difference_of_types(a.type, b.type);
     if (!type.what.empty()) {
       add("attribute type", versus(type.what + " of " + which, type.original, type.copy));
@@ -368,6 +382,26 @@ class ObjectComparison final {
     return have_same_meaning(a.name, unquoted(a.values[0]), unquoted(b.values[0]));
   }
 
+  static bool is_text(const DescribedType& type) {
+    return type.kind == DescribedType::Kind::fixed_text ||
+           type.kind == DescribedType::Kind::variable_text;
+  }
+
+  /// Values of an attribute of texts. netCDF-4 stores an empty text without values.
+  static std::vector<std::string> texts_of(const DescribedAttribute& attribute) {
+    return attribute.values.empty() ? std::vector<std::string>{"\"\""} : attribute.values;
+  }
+
+  /// True if two netCDF libraries wrote one text, or several, as characters and as strings. Lists
+  /// the difference.
+  bool is_same_text(const DescribedAttribute& a, const DescribedAttribute& b) {
+    if (!rules_.other_writer || !is_text(a.type) || !is_text(b.type)) return false;
+    if (texts_of(a) != texts_of(b)) return false;
+    if (difference_of_types(a.type, b.type).what.empty() && a.shape == b.shape) return true;
+    add("form of texts", "attribute \"" + a.name + "\" has the same text in another form", false);
+    return true;
+  }
+
   /// True for the NAME of a dimension without a variable, in which netCDF-4 writes its length.
   static bool is_length_of_dimension(const DescribedAttribute& a, std::size_t index) {
     return a.name == "NAME" &&
@@ -388,8 +422,10 @@ class ObjectComparison final {
 
   void compare_attribute_order(const std::vector<std::string_view>& shared) {
     if (!original_.attributes_ordered || shared.empty()) return;
+    const bool fails = !rules_.other_writer;
     if (!copy_.attributes_ordered) {
-      return add("attribute order", "the order of attributes is tracked in the original only");
+      return add("attribute order", "the order of attributes is tracked in the original only",
+                 fails);
     }
     const std::unordered_set<std::string_view> both(shared.begin(), shared.end());
     std::size_t at = 0;
@@ -398,7 +434,8 @@ class ObjectComparison final {
       if (attribute.name == shared[at++]) continue;
       return add("attribute order",
                  fmt::format("attributes have a different order: \"{}\" instead of \"{}\"",
-                             attribute.name, shared[at - 1]));
+                             attribute.name, shared[at - 1]),
+                 fails);
     }
   }
 
@@ -440,6 +477,15 @@ std::uint64_t StructureFindings::n_failing() const {
   std::uint64_t n = 0;
   for (const auto& [aspect, count] : counts) n += count.n_failing;
   return n;
+}
+
+bool StructureFindings::fails_in_values() const {
+  constexpr std::array<std::string_view, 9> others = {
+      "attribute",  "attribute order", "attribute type",   "comment",   kFillValueAspect,
+      "link order", "maximum shape",   "only in the copy", "user block"};
+  return std::ranges::any_of(counts, [&](const auto& entry) {
+    return entry.second.n_failing > 0 && std::ranges::find(others, entry.first) == others.end();
+  });
 }
 
 const char* object_kind_text(ObjectKind kind) {

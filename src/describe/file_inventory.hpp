@@ -49,6 +49,8 @@ struct StructureFindings {
   void add(StructureDifference difference);
   void merge(const StructureFindings& other);
   std::uint64_t n_failing() const;
+  /// True if a difference fails that may change or hide a value of the original.
+  bool fails_in_values() const;
   /// True if nothing was compared.
   bool empty() const { return n_objects + n_links + differences.size() == 0; }
 };
@@ -92,6 +94,7 @@ struct InventoryRules {
                                                          ///< are not counted.
   /// True for an object of the copy (by index) that a request may have added.
   std::function<bool(std::size_t)> may_be_added;
+  bool other_writer = false;  ///< See ObjectRules.
 };
 
 /// Pair the objects of both files along their links and compare the links: missing and added ones,
@@ -136,6 +139,9 @@ struct ObjectRules {
   bool lossy = false;            ///< Values may change, and so may their byte order.
   bool follow_external = false;  ///< The copy may contain values that the original has in other
                                  ///< files.
+  /// Two netCDF libraries wrote the files. Each library chooses orders, the form of texts, and the
+  /// fill value of a variable without _FillValue: such differences are listed and do not fail.
+  bool other_writer = false;
   std::function<bool(const std::string& name)> ignored_attribute;
 };
 
@@ -151,6 +157,9 @@ std::string shortened_text(const std::string& text);
 
 inline constexpr const char* kVirtualSourcesAspect = "virtual sources";
 inline constexpr const char* kExternalFilesAspect = "external files";
+inline constexpr const char* kFillValueAspect = "fill value";
+/// Value of that fact if the creation property list sets no fill value.
+inline constexpr std::string_view kDefaultFill = "HDF5's default";
 
 /// True for attributes that dimension scales and netCDF-4 reserve.
 bool is_dimension_attribute(std::string_view name);

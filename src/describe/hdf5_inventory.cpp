@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "describe/dimension_survey.hpp"
 #include "describe/file_properties.hpp"
 #include "describe/hdf5_copy.hpp"
 #include "hdf5/dataset_describe.hpp"
@@ -22,6 +23,10 @@ namespace {
 
 using Kind = DescribedType::Kind;
 
+/// Attribute of a netCDF dimension: its number.
+constexpr const char* kDimensionNumber = "_Netcdf4Dimid";
+/// Attribute of the root group: the libraries that wrote the file.
+constexpr const char* kNetcdfWriter = "_NCProperties";
 /// Size limit: larger attributes are not compared.
 constexpr std::size_t kAttributeBytesLimit = std::size_t{1} << 30;
 /// Element limit: longer attributes are compared as bytes and shown as bytes.
@@ -467,7 +472,10 @@ std::string Hdf5Inventory::dimension_name(int number) {
       if (inventory_.objects[i].kind != ObjectKind::dataset) continue;
       const Result<Hdf5Id> dataset = open(i);
       if (!dataset.ok()) continue;  // Describing the object itself reports the error.
-      const std::vector<int> numbers = read_own_numbers(dataset->get(), "_Netcdf4Dimid");
+      // netCDF-C also writes the attribute on variables that are not scales, with the number of
+      // their first dimension.
+      if (!is_dimension_scale(dataset->get())) continue;
+      const std::vector<int> numbers = read_own_numbers(dataset->get(), kDimensionNumber);
       if (numbers.size() == 1) {
         dimension_names_.emplace(numbers[0], name_at(address_of_key(keys_[i])));
       }
@@ -482,7 +490,7 @@ void Hdf5Inventory::describe_meaning(DescribedAttribute& attribute,
                                      std::span<const std::byte> bytes, std::size_t n) {
   const DescribedType& type = attribute.type;
   const auto at = [&](std::size_t i) { return bytes.data() + i * type.n_bytes; };
-  if (attribute.name == "_Netcdf4Dimid" || attribute.name == "_NCProperties") {
+  if (attribute.name == kDimensionNumber || attribute.name == kNetcdfWriter) {
     attribute.meaning = DescribedAttribute::Meaning::present;
   } else if (attribute.name == "DIMENSION_LIST" && type.kind == Kind::list &&
              type.parts.front().of().kind == Kind::object_reference) {
@@ -562,7 +570,7 @@ void Hdf5Inventory::add_fill_value(hid_t creation, hid_t type, DescribedObject& 
     if (defined == H5D_FILL_VALUE_UNDEFINED) {
       text = "undefined";
     } else if (defined == H5D_FILL_VALUE_DEFAULT) {
-      text = "HDF5's default";
+      text = kDefaultFill;
     } else {
       const Hdf5Id one(H5Screate(H5S_SCALAR));
       InventoriedValues value(type, one.get(), 1);
@@ -572,7 +580,7 @@ void Hdf5Inventory::add_fill_value(hid_t creation, hid_t type, DescribedObject& 
       }
     }
   }
-  described.facts.push_back({"fill value", std::move(text)});
+  described.facts.push_back({kFillValueAspect, std::move(text)});
 }
 
 Status Hdf5Inventory::add_dataset_facts(hid_t dataset, DescribedObject& described) {
@@ -645,6 +653,24 @@ Result<DescribedObject> Hdf5Inventory::describe(std::size_t index) {
     described.attributes.push_back(describe_attribute(id.get(), name));
   }
   return described;
+}
+
+std::optional<std::string> Hdf5Inventory::netcdf_writer() const {
+  const Result<Hdf5Id> root = open(0);
+  if (!root.ok()) return std::nullopt;
+  if (H5Aexists(root->get(), kNetcdfWriter) > 0) {
+    return hdf5_text_attribute(root->get(), kNetcdfWriter);
+  }
+  // Libraries before netCDF 4.4.1 write no such attribute.
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    if (inventory_.objects[i].kind != ObjectKind::dataset) continue;
+    const Result<Hdf5Id> dataset = open(i);
+    if (dataset.ok() && is_dimension_scale(dataset->get()) &&
+        H5Aexists(dataset->get(), kDimensionNumber) > 0) {
+      return std::string();
+    }
+  }
+  return std::nullopt;
 }
 
 bool Hdf5Inventory::is_dimension_without_variable(std::size_t object) const {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -41,6 +42,9 @@ class Hdf5Inventory final : private ReferenceNames {
   DescribedType describe_type(hid_t type);
   /// True for the dataset of a netCDF dimension without a variable.
   bool is_dimension_without_variable(std::size_t object) const;
+  /// Libraries that wrote a file of netCDF-4 form, as they state it; empty: they do not. Nothing if
+  /// the file does not have that form. Cost: O(datasets) if they do not state it.
+  std::optional<std::string> netcdf_writer() const;
 
  private:
   class Visitor;

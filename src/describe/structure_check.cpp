@@ -226,6 +226,10 @@ class StructureCheckImpl final : public StructureCheck {
     rules.may_be_added = [this](std::size_t object) {
       return copy_.inventory->is_dimension_without_variable(object);
     };
+    const std::optional<std::string> writer = original_.inventory->netcdf_writer();
+    const std::optional<std::string> of_copy = copy_.inventory->netcdf_writer();
+    other_writer_ = writer && of_copy && *writer != *of_copy;
+    rules.other_writer = other_writer_;
     pairs_ =
         pair_objects(original_.inventory->objects(), copy_.inventory->objects(), rules, of_links_);
     name_objects();
@@ -251,6 +255,7 @@ class StructureCheckImpl final : public StructureCheck {
       const std::string& walked = original_.inventory->objects().objects[pair.original].path;
       rules.lossy = rules_.lossy.contains(walked);
       rules.follow_external = rules_.follow_external;
+      rules.other_writer = other_writer_;
       rules.ignored_attribute = rules_.ignored_attribute;
       compare_described(pair.path, a, b, rules, findings);
       if (a.kind == ObjectKind::dataset && !rules_.fields.contains(walked)) {
@@ -441,6 +446,7 @@ class StructureCheckImpl final : public StructureCheck {
   ComparedFile original_;
   ComparedFile copy_;
   StructureFindings of_links_;
+  bool other_writer_ = false;  ///< See ObjectRules.
   std::vector<ObjectPair> pairs_;
   std::unordered_map<std::string, std::size_t> by_path_;
 };

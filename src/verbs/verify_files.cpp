@@ -675,6 +675,12 @@ std::uint64_t VerifyReport::n_failed() const {
          static_cast<std::uint64_t>(std::ranges::count_if(fields, broken));
 }
 
+bool VerifyReport::values_kept() const {
+  if (!problems.empty()) return false;
+  if (structure && structure->fails_in_values()) return false;
+  return std::ranges::all_of(fields, [](const VerifiedField& field) { return field.kept(); });
+}
+
 BoundVerdict VerifiedField::width() const {
   if (task.psnr_requested()) {
     const ErrorBound& requested = task.requested;

@@ -163,6 +163,8 @@ struct VerifyReport {
   std::vector<std::string> all_problems(std::size_t most_of_aspect) const;
   /// Number of fields that violate their bound, plus problems and failing differences.
   std::uint64_t n_failed() const;
+  /// True if all values are compared and within their bounds, whatever else differs.
+  bool values_kept() const;
   /// Number of fields whose kept bound proves little.
   std::uint64_t n_doubtful() const;
 };
@@ -285,6 +287,7 @@ void report_fields(const VerifyReport& report, Visit&& visit) {
   visit("original", report.original_path);
   visit("compressed", report.compressed_path);
   visit("n_failed", report.n_failed());
+  visit("values_kept", report.values_kept());
   visit("problems", report.all_problems(StructureFindings::most_of_aspect));
   visit("doubts", report.doubts);
   visit("ignored", report.ignore);

@@ -146,7 +146,7 @@ def test_a_missing_variable_is_a_problem(files, tmp_path):
         file.create_variable("same", ("y",), data=np.arange(40.0))
     made = tailrace.report(first, tmp_path / "less.nc", tmp_path / "r.html")
     assert not made.ok and any("u" in problem for problem in made.problems)
-    with pytest.raises(tailrace.BoundError):
+    with pytest.raises(tailrace.CopyError):
         made.check()
     page = read(tmp_path / "r.html")
     assert all(" ".join(problem.split()) in page.words for problem in made.problems)

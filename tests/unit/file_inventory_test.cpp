@@ -124,6 +124,10 @@ TEST(FileInventory, OrderCountsWhereItIsTracked) {
             Texts{"link order! group \"/\" tracks the order of its links in the original only"});
   b.file.objects[0].ordered = true;
   EXPECT_EQ(compare(a, b, rules).counts.at("link order").n_failing, 1U);
+  rules.other_writer = true;
+  EXPECT_EQ(compare(a, b, rules).counts.at("link order").n_listed, 1U);
+  EXPECT_EQ(compare(a, b, rules).n_failing(), 0U);
+  rules.other_writer = false;
   std::swap(b.file.objects[0].links[0], b.file.objects[0].links[1]);
   EXPECT_EQ(compare(a, b, rules).n_failing(), 0U);
 }
@@ -180,6 +184,40 @@ DescribedAttribute attribute(const std::string& name, std::vector<std::string> v
   made.shape = "1";
   made.values = std::move(values);
   return made;
+}
+
+/// An attribute with a text of one length, or of variable length.
+DescribedAttribute text(const std::string& name, const std::string& value, bool variable) {
+  DescribedAttribute made;
+  made.name = name;
+  made.type.kind = variable ? DescribedType::Kind::variable_text : DescribedType::Kind::fixed_text;
+  made.type.facts = {{"length", variable ? "variable" : std::to_string(value.size())}};
+  made.shape = variable ? "1" : "scalar";
+  made.values = {'"' + value + '"'};
+  return made;
+}
+
+TEST(FileInventory, AnotherNetcdfLibraryMayChooseTheFormOfTextsAndFillValues) {
+  DescribedObject a;
+  a.kind = ObjectKind::dataset;
+  a.facts = {{kFillValueAspect, std::string(kDefaultFill)}};
+  a.attributes = {text("units", "m", false), text("note", "", false)};
+  a.attributes[1].values.clear();
+  a.attributes.push_back(attribute("_Netcdf4Coordinates", {"dimensions /x"}));
+  a.attributes[2].meaning = DescribedAttribute::Meaning::at_least;
+  DescribedObject b = a;
+  b.facts = {{kFillValueAspect, "-1"}};
+  b.attributes = {text("units", "m", true), text("note", "", true)};
+  EXPECT_EQ(compare(a, b).n_failing(), 6U);
+  ObjectRules rules;
+  rules.other_writer = true;
+  EXPECT_EQ(compare(a, b, rules).n_failing(), 0U);
+  EXPECT_EQ(compare(a, b, rules).counts.at("form of texts").n_listed, 2U);
+  b.attributes[0] = text("units", "km", true);
+  EXPECT_GT(compare(a, b, rules).n_failing(), 0U);
+  EXPECT_FALSE(compare(a, b, rules).fails_in_values());
+  a.facts = {{kFillValueAspect, "1"}};
+  EXPECT_EQ(compare(a, b, rules).counts.at(kFillValueAspect).n_failing, 1U);
 }
 
 TEST(FileInventory, AttributesAreComparedByWhatTheyMean) {
