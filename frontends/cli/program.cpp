@@ -3,8 +3,10 @@
 #include "program.hpp"
 
 #include <fmt/format.h>
+
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -56,6 +58,24 @@ std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   return fmt::format("unknown command \"{}\"{}", word, did_you_mean(word, known));
 }
 
+/// Hint for the first option on the command line that the command does not have.
+std::string meant_option(const CLI::App& command, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  for (int i = 1; i < argc; ++i) {
+    std::string_view word = argv[i];
+    word = word.substr(0, word.find('='));
+    if (!word.starts_with("--") || word.size() < 3) continue;
+    if (std::ranges::find(names, word) != names.end()) continue;
+    const std::string hint =
+        did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
+    return hint.empty() ? hint : hint.substr(0, hint.size() - 1);
+  }
+  return "";
+}
+
 /// Parse the arguments and run the command. @returns the exit code
 int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** argv) {
   GivenOptions given;
@@ -79,8 +99,10 @@ int run(const Program& program, MpiSession& mpi, Comm& comm, int argc, char** ar
     const std::string invoked_as =
         command.empty() ? program.name : fmt::format("{} {}", program.name, command);
     const std::string unknown = command.empty() ? unknown_command(*app, argc, argv) : "";
-    const std::string line = fmt::format("{0}: {1}; see {0} --help", invoked_as,
-                                         unknown.empty() ? error.what() : unknown);
+    const std::string meant =
+        command.empty() ? "" : meant_option(*app->get_subcommands().front(), argc, argv);
+    const std::string line = fmt::format("{0}: {1}{2}; see {0} --help", invoked_as,
+                                         unknown.empty() ? error.what() : unknown, meant);
     if (speaks) print_to_stderr(printable(line));
     return kExitUsage;
   }

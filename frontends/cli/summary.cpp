@@ -12,6 +12,7 @@
 
 #include "core/codec_registry.hpp"
 #include "core/utf8.hpp"
+#include "policy/bound_width.hpp"
 
 namespace tailrace::cli {
 
@@ -187,12 +188,13 @@ std::vector<std::string> notes(const verbs::RepackReport& outcome) {
   for (std::size_t f = 0; f < outcome.step.fields.size(); ++f) {
     const FieldReport& field = outcome.step.fields[f];
     if (field.n_raw_chunks > 0) {
-      lines.push_back(fmt::format(
-          "* {}: {} of {} stored without compression, because codec {} could not keep the bound, "
-          "NaN or fill values there (codec portable can)",
-          field.path, field.n_raw_chunks, counted(field.n_chunks, "chunk"), field.codec));
+      lines.push_back(
+          fmt::format("* {}: {}", field.path,
+                      raw_chunks_text(field.n_raw_chunks, field.n_chunks, field.codec)));
     }
-    if (field.bound.needs_range() && field.absolute_bound == 0 && field.raw_bytes > 0) {
+    // A codec without loss ignores the bound, which the step's remarks tell.
+    if (codec_entry(field.codec).loss != Loss::never && field.bound.needs_range() &&
+        field.absolute_bound == 0 && field.raw_bytes > 0) {
       constant.push_back(field.path);
     }
     if (f >= outcome.plan.size()) continue;

@@ -65,7 +65,7 @@ class DataArrayAccessor(_Accessor):
     def suggest_bound(
         self, *, abs: Bounds = None, rel: Bounds = None, pw_rel: Bounds = None,
         psnr: Bounds = None, codec: str = "trz", chunks: Optional[Sequence[int]] = None,
-        fill_value: Any = None, axes: Optional[Sequence[int]] = None,
+        fill_value: Any = None, axes: Axes = None,
         sample_bytes: int = SAMPLE_BYTES,
     ) -> BoundTable:
         """Measure the effects of several bounds: tailrace.suggest_bound() with the same

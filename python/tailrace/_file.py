@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from ._engine_loader import communicator, engine, plugin_path
-from ._errors import ArgumentError, TailraceError, UnsupportedError, text_of
+from ._errors import ArgumentError, ExistsError, TailraceError, UnsupportedError, text_of
 from ._group import Group
 from ._keywords import CODECS, FILE, READING, VARIABLE, Bytes, given, with_hints
 from ._model import Encoded, Model, netcdf_path
@@ -68,10 +68,15 @@ class File(Group):
         handle = communicator(comm)
         self._parallel = handle is not None
         self._comm = comm
+        self._before = _inode(self.filename)
         # True if written values may need a filter that not every HDF5 has.
         self._may_need_filters = any(key in options for key in ("codec", "bound", "target"))
-        self._engine_file: Any = engine().open(
-            path=self.filename, mode=mode, options=options, plugin_path=plugin_path(), comm=handle)
+        try:
+            self._engine_file: Any = engine().open(
+                path=self.filename, mode=mode, options=options, plugin_path=plugin_path(),
+                comm=handle)
+        except ExistsError as failure:
+            raise ExistsError(str(failure).replace("option replace=on", 'mode "w"')) from None
         if self._engine_file.rank == 0:
             for remark in self._engine_file.remarks():
                 warn(remark)
@@ -159,6 +164,11 @@ class File(Group):
         self._forget_model()
         try:
             self._engine_file.close()
+        except ArgumentError as failure:
+            if self._mode not in ("w", "x", "w-") or not _is_other(self.filename, self._before):
+                raise
+            raise type(failure)(f"{failure}; the incomplete file stays as "
+                                f"{self.filename}") from None
         finally:
             self._warn_of_bounds()
         if may_need:
@@ -298,6 +308,18 @@ _opened_again: weakref.WeakValueDictionary[tuple[str, str, int, int], File] = (
     weakref.WeakValueDictionary())
 
 
+def _inode(path: str) -> Optional[int]:
+    """Return the number of the file with this name; None: no such file."""
+    try:
+        return os.stat(path).st_ino
+    except OSError:
+        return None
+
+
+def _is_other(path: str, before: Optional[int]) -> bool:
+    return _inode(path) not in (None, before)
+
+
 def _open_again(path: str, options: str) -> File:
     """Open for reading; tasks of one worker process share the file as long as it is unchanged."""
     state = os.stat(path)
@@ -315,6 +337,9 @@ def _close_dropped(engine_file: Any, writes: bool, alone: bool, path: str, pid: 
         return
     if writes and engine_file.is_open:
         warnings.warn(f"unclosed file {printable(path)!r}", ResourceWarning, stacklevel=2)
+        if alone:  # Python hides ResourceWarning by default.
+            print(printable(f"tailrace: the program did not close {path}; closing it now"),
+                  file=sys.stderr, flush=True)
     if not alone:
         if writes and engine_file.is_open and engine_file.rank == 0:
             print(printable(f"tailrace: the program did not close {path}; what was written since "

@@ -89,6 +89,17 @@ def coordinates_of(variable: Any) -> Coordinates:
     return Coordinates(found) if len(found) == 2 and len(ranks) == 1 else Coordinates()
 
 
+def place_text(variable: Any, dim: str, index: int) -> str:
+    """Return the place of a slice along a dimension: its coordinate with unit, else its index."""
+    if isinstance(variable, Variable):
+        for other in _visible(variable):
+            if other.name != dim or other.dims != (dim,) or other.dtype.kind not in "fiu":
+                continue
+            unit = other.attrs.get("units", "")
+            return f"{dim} = {other[index]:g} {unit if isinstance(unit, str) else ''}".rstrip()
+    return f"{dim}[{index}]"
+
+
 def _visible(variable: Variable) -> list[Variable]:
     """Return the variables of the group and of those above: of one dimension first."""
     found: list[Variable] = []

@@ -11,17 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from statistics import NormalDist
-from typing import Any, Optional, Union
+from typing import Any, Optional
 
 import numpy as np
 import numpy.typing as npt
 
 from ._errors import ArgumentError
-from ._measures import Numbers, Values, as_stored, counted, fill_among
+from ._measures import Axes, Numbers, Values, as_stored, axis_number, counted, fill_among
 from ._printable import html_text, printable, warn
 from ._suggest import SAMPLE_BYTES, check_type, fields_of, name_of, sample_of
-
-Axes = Union[None, int, str, Sequence[Union[int, str]]]
 
 #: Probability with which no bit of random values counts as information.
 _CONFIDENCE = 0.99
@@ -147,12 +145,10 @@ def _axes_of(name: str, data: Any, axis: Axes) -> list[int]:
         return long_axes[-1:]
     found: list[int] = []
     for one in [axis] if isinstance(axis, (int, str, np.integer)) else axis:
-        at = dims.index(one) if isinstance(one, str) and one in dims else one
-        if isinstance(at, (str, bool)) or not isinstance(at, (int, np.integer)) or not (
-                -rank <= at < rank):
-            known = f"0 to {rank - 1}" + (f", or one of {', '.join(dims)}" if dims else "")
-            raise ArgumentError(f"{name}: axis is {one!r}, must be {known}")
-        found.append(int(at) % rank)
+        try:
+            found.append(axis_number(one, rank, dims))
+        except ValueError as failure:
+            raise ArgumentError(f"{name}: {failure}") from None
     if any(data.shape[at] < 2 for at in found):
         raise ArgumentError(f"{name}: axis is {axis!r}, along which there is a single value")
     return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -72,16 +72,35 @@ def as_stored(data: Any) -> Iterator[Any]:
         data.set_auto_scale(scaled)
 
 
-def space_axes(rank: int, axes: Optional[Sequence[int]] = None) -> tuple[int, ...]:
+#: Dimensions by number or by name.
+Axes = Union[None, int, str, Sequence[Union[int, str]]]
+
+
+def axis_number(axis: Any, rank: int, dims: Sequence[str]) -> int:
+    """Return the number of a dimension, given by its number or its name.
+
+    >>> axis_number(-1, 3, ()), axis_number("lat", 3, ("time", "lat", "lon"))
+    (2, 1)
+    """
+    at = dims.index(axis) if isinstance(axis, str) and axis in dims else axis
+    if isinstance(at, (str, bool)) or not isinstance(at, (int, np.integer)) or not (
+            -rank <= at < rank):
+        known = f"0 to {rank - 1}" + (f", or one of {', '.join(dims)}" if dims else "")
+        raise ValueError(f"axis is {axis!r}, must be {known}")
+    return int(at) % rank
+
+
+def space_axes(rank: int, axes: Axes = None, dims: Sequence[str] = ()) -> tuple[int, ...]:
     """Return the dimensions along which gradients and spectra run, from 0; by default the last
     three.
 
-    >>> space_axes(4), space_axes(3, [-1])
-    ((1, 2, 3), (2,))
+    >>> space_axes(4), space_axes(3, [-1]), space_axes(3, "y", ("z", "y", "x"))
+    ((1, 2, 3), (2,), (1,))
     """
     if axes is None:
         return tuple(range(max(0, rank - SPACE_RANK_MAX), rank))
-    found = sorted({axis + rank if axis < 0 else axis for axis in axes})
+    axes = (axes,) if isinstance(axes, (int, str, np.integer)) else axes
+    found = sorted({axis_number(axis, rank, dims) for axis in axes})
     if not found or len(found) != len(axes) or found[0] < 0 or found[-1] >= rank:
         raise ValueError(f"axes are {tuple(axes)!r}, must be different dimensions of {rank}")
     return tuple(found)

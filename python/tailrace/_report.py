@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from ._errors import ArgumentError, BoundError, CopyError, TailraceError
 from ._file import File, path_of
-from ._geography import Coordinates, Places, coordinates_of
+from ._geography import Coordinates, Places, coordinates_of, place_text
 from ._keywords import with_hints
 from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among
 from ._model import netcdf_path
@@ -407,7 +407,8 @@ def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[
         "path": path, "verdict": verdict, "kept": verdict.kept if known or not changed else None,
         "shape": tuple(details["shape"]), "dtype": details["dtype"],
         "chunks": tuple(chunks) if isinstance(chunks, tuple) else None,
-        "codec": verdict.codec if stored else "", "bound": requested if known else "none known",
+        "codec": _codec_of(verdict, second) if stored else "",
+        "bound": requested if known else "none known",
         "absolute_bound": verdict.absolute_bound if known and mode != "pw_rel" else None,
         "pointwise_bound": details["pointwise_bound"], "max_error": _number(verdict.max_error),
         "psnr_db": verdict.psnr_db, "ratio": verdict.ratio if stored else None,
@@ -422,6 +423,13 @@ def _variable_report(verdict: FieldVerdict, sources: tuple[dict[str, Any], dict[
     effects, near, drawn = _look_at(first, second, fill, bool(relative), limit,
                                     getattr(second, "dims", None), coordinates_of(second))
     return VariableReport(**report, effects=effects, near=near, drawn=drawn)
+
+
+def _codec_of(verdict: FieldVerdict, stored: Any) -> str:
+    """Return the codec of a stored variable. Exact variables need not record theirs."""
+    if verdict.codec in ("", "none") and isinstance(stored, Variable):
+        return stored.codec or "none"
+    return verdict.codec
 
 
 def _number(value: Optional[float]) -> float:
@@ -494,8 +502,8 @@ def _look_at(first: Any, second: Any, fill: Any, relative: bool, limit: float,
     error_map, value_maps, steps = _map_of(first, second, fill, relative, map_axes, middle)
     near, shells, difference, box_text = _spectra_of(first, second, fill, long_axes[-3:], middle,
                                                      names)
-    cut = [f"{name} = {part.start}" for at, (name, part) in enumerate(zip(names, middle))
-           if at not in map_axes]
+    cut = [place_text(second, name, part.start)
+           for at, (name, part) in enumerate(zip(names, middle)) if at not in map_axes]
     places = coordinates.places([names[at] for at in map_axes], steps)
     drawn = Drawn(histogram, error_map, value_maps, f"at {', '.join(cut)}" if cut else "all values",
                   tuple(names[at] for at in map_axes), tuple(shape[at] for at in map_axes), places,

@@ -26,6 +26,7 @@ from ._file import File
 from ._keywords import CODECS, given, with_hints
 from ._measures import (
     SHELL_CHANGE_MAX,
+    Axes,
     Effects,
     Numbers,
     Shells,
@@ -324,7 +325,7 @@ def fields_of(dataset: Any) -> Iterator[tuple[str, Any]]:
 def suggest_bound(
     data: Any, *, abs: Bounds = None, rel: Bounds = None, pw_rel: Bounds = None,
     psnr: Bounds = None, codec: str = "trz", chunks: Optional[Sequence[int]] = None,
-    fill_value: Any = None, axes: Optional[Sequence[int]] = None,
+    fill_value: Any = None, axes: Axes = None,
     sample_bytes: int = SAMPLE_BYTES, preset: Optional[str] = None,
     predictor: Optional[str] = None, dimension: Optional[int] = None,
     spline: Optional[str] = None, last_axis: Union[int, str, None] = None,
@@ -344,7 +345,7 @@ def suggest_bound(
     rel of 0.1 to 1e-6. codec, with its settings as keywords, and chunks: see create_variable().
     fill_value: kept exactly and excluded from all numbers, like NaN and infinities. Default: the
     data's _FillValue or missing_value, and the masked values of a masked array. axes: dimensions
-    along which gradients and spectra run, by default the last three.
+    along which gradients and spectra run, by number or name, by default the last three.
 
     An array of more than sample_bytes is measured on randomly chosen whole chunks of about that
     many bytes, always the same ones. The table says so, and sizes are those of the sample. rel and
@@ -376,7 +377,8 @@ def suggest_bound(
         if fill_value is None:
             fill_value = getattr(data, "fillvalue", None) or None  # h5py's default is 0.
         try:
-            along = space_axes(len(data.shape), axes)
+            dims = [str(dim) for dim in getattr(data, "dims", ())]
+            along = space_axes(len(data.shape), axes, dims)
         except ValueError as failure:
             raise ArgumentError(f"{name}: {failure}") from None
         sample = sample_of(name, data, chunks, sample_bytes)
@@ -420,6 +422,8 @@ def _bounds_of(abs_: Bounds, rel: Bounds, pw_rel: Bounds, psnr: Bounds) -> list[
             number = as_number(mode, value)
             if not (number > 0 and math.isfinite(number)):
                 raise ArgumentError(f"{mode} is {value!r}, must be > 0 and finite")
+            if mode in ("rel", "pw_rel") and number >= 1:
+                raise ArgumentError(f"{mode} is {value!r}, must be < 1")
             found.append((mode, number))
     return found or [("rel", value) for value in _REL_DEFAULT]
 

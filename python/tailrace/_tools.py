@@ -134,12 +134,19 @@ def _globs(what: str, names: Any) -> list[str]:
 
 
 class Info(dict[str, Any]):
-    """The output of `tailrace info --json`; shown as its table."""
+    """The output of `tailrace info --json`; shown as its table. Its "fields" are a list, each with
+    `ratio` in addition; info["/t"] is the field of that path."""
 
     text = ""
 
     def __repr__(self) -> str:
         return self.text
+
+    def __missing__(self, path: str) -> dict[str, Any]:
+        for field in self["fields"]:
+            if isinstance(path, str) and field["path"] in (path, f"/{path}"):
+                return dict(field)
+        raise KeyError(path)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.text)}</pre>"
@@ -152,6 +159,9 @@ def info(path: Path, *, chunks_of: str = "") -> Info:
     """
     document, text = engine().info(path_of(path), text_of("chunks_of", chunks_of))
     found = Info(document)
+    for field in found.get("fields", []):
+        stored = field["stored_bytes"]
+        field["ratio"] = field["raw_bytes"] / stored if stored else None
     found.text = text
     return found
 

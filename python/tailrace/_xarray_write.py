@@ -594,10 +594,10 @@ class _Writer:
         self._lossy_here = {name for name, variable in here.items() if losses_of(variable)}
         for name in self._dataset.variables:
             if name in here:
-                if name in self._encoding:
+                has = here[str(name)].bound
+                if name in self._encoding and not _only_bound(self._encoding[name], has):
                     raise ArgumentError(f"encoding of {name!r}: the variable exists in "
                                         f"{file.filename}, and its encoding cannot change")
-                has = here[str(name)].bound
                 if requested and has not in ("", "none", _as_recorded(requested)):
                     raise ArgumentError(f"variable {name!r} has the bound {has} in "
                                         f"{file.filename}, which cannot change to {requested}; "
@@ -762,6 +762,13 @@ class _Writer:
         if not self._starts:
             there.attrs.update(variable.attributes)
         there.write(variable.values, progress=progress, at=key)
+
+
+def _only_bound(encoding: Mapping[str, Any], has: str) -> bool:
+    """True if the encoding only repeats the bound that a variable has."""
+    mode, number = bound_of("", encoding)
+    others = {key for key, value in encoding.items() if value is not None} - {*BOUNDS, "bound"}
+    return not others and number is not None and _as_recorded(f"{mode}={number!r}") == has
 
 
 def _as_recorded(bound: str) -> str:

@@ -10,6 +10,7 @@
 
 #include "core/codec_registry.hpp"
 #include "hdf5/chunk_index_reader.hpp"
+#include "policy/bound_width.hpp"
 
 namespace tailrace {
 
@@ -60,6 +61,17 @@ void ArrayEngine::note_remark(const std::function<std::string()>& make) {
     if (std::string remark = make(); !remark.empty()) remarks_.push_back(std::move(remark));
     return Status();
   });
+}
+
+void ArrayEngine::note_raw_chunks() {
+  for (const ArrayVariable& variable : variables_) {
+    if (variable.n_chunks_raw == 0 || !variable.resolved.codec) continue;
+    note_remark([&] {
+      return variable.definition.name() + ": " +
+             raw_chunks_text(variable.n_chunks_raw, variable.n_chunks_written,
+                             variable.resolved.codec->name());
+    });
+  }
 }
 
 void ArrayEngine::note_idle_options(std::span<const std::string> paths,

@@ -162,6 +162,8 @@ class ArrayEngine {
   double now_s() const;
   /// Store a remark for the user; an empty one is dropped. Only rank 0 evaluates `make`. Local.
   void note_remark(const std::function<std::string()>& make);
+  /// Note the variables of which chunks are stored unfiltered because the codec broke the bound.
+  void note_raw_chunks();
   /// Prepare the closing remark: globs in the options that match none of `paths`. Local.
   void note_idle_options(std::span<const std::string> paths,
                          const std::set<std::string>& component_globs);

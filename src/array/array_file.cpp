@@ -416,6 +416,7 @@ Status ArrayFile::close() {
     const Status flushed = flush_variables(agree_on_staged(), false, true);
     if (ended.ok()) ended = flushed;
   }
+  note_raw_chunks();
   // The file is closed even if memory for the remark is missing.
   if (comm_->is_root() && ended.ok()) {
     (void)local_part([&] {

@@ -319,7 +319,11 @@ Status ArrayEngine::add_up(const ArrayFlush& flush, const Result<std::uint64_t>&
     add();
     return Status();
   }
+  std::vector<std::uint64_t> n_chunks(flush.chunked.size());
+  std::vector<std::uint64_t> n_raw(flush.chunked.size());
   for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    n_chunks[f] = flush.done.tallies[f].n_chunks;
+    n_raw[f] = flush.done.tallies[f].n_raw_chunks;
     const FieldTally& tally = flush.done.tallies[f];
     const std::uint64_t raw_bytes = tally.n_chunks * flush.plans[f].chunk_bytes();
     now.n_chunks += tally.n_chunks;
@@ -349,8 +353,14 @@ Status ArrayEngine::add_up(const ArrayFlush& flush, const Result<std::uint64_t>&
   numbers.add(Reduction::sum, now.staged_bytes, now.n_chunks, now.n_chunks_merged, now.n_raw_chunks,
               now.n_chunks_in_waits, now.raw_bytes, now.encoded_bytes, now.lost_bytes);
   numbers.add(Reduction::max, now.flush_s, now.encode_s, now.write_s, now.hidden_s);
+  numbers.add_all(Reduction::sum, n_chunks);
+  numbers.add_all(Reduction::sum, n_raw);
   TAILRACE_TRY(comm_->agree(lost_bytes.status(), numbers));
   add();
+  for (std::size_t f = 0; f < flush.chunked.size(); ++f) {
+    variables_[flush.chunked[f]].n_chunks_written += n_chunks[f];
+    variables_[flush.chunked[f]].n_chunks_raw += n_raw[f];
+  }
   return Status();
 }
 

@@ -311,6 +311,12 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
     }
     if (mine[i].ok()) mine[i] = check_bound_width(fields[i], kSyntaxOfArrays);
   }
+  if (!first_failure().ok()) {
+    // The first refusal also names the other refused variables.
+    const Status refused = check_bound_widths(fields, kSyntaxOfArrays);
+    const auto first = std::ranges::find_if_not(mine, &Status::ok);
+    if (!refused.ok() && refused.message().starts_with(first->message())) *first = refused;
+  }
   TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
   for (const FieldState& field : fields) {
     note_remark([&] { return bound_width_remark(field, kSyntaxOfArrays); });

@@ -62,7 +62,9 @@ struct ArrayVariable {
   std::uint64_t address = 0;                    ///< Contiguous storage: file address of the values.
   bool swapped = false;                         ///< Stored in the other byte order.
   bool places_known = true;                     ///< The chunks' homes know their addresses.
-  double encoded_share = 0.5;  ///< Encoded over raw bytes, as measured by this rank.
+  double encoded_share = 0.5;          ///< Encoded over raw bytes, as measured by this rank.
+  std::uint64_t n_chunks_written = 0;  ///< Over all ranks and flushes.
+  std::uint64_t n_chunks_raw = 0;  ///< Chunks stored unfiltered because the codec broke the bound.
   /// True if attribute tailrace_max_error is written, and so must be updated by every flush.
   bool records_max_error = true;
 

@@ -591,6 +591,7 @@ Status DatasetArray::close(const RankNumbers& along) {
     const Status flushed = flush_these(agree_on_staged(), false, true);
     if (ended.ok() || flushed_before) ended = flushed;
   }
+  note_raw_chunks();
   // The file is closed even if memory for the remark is missing.
   if (comm_->is_root() && ended.ok()) {
     (void)local_part([&] {

@@ -20,6 +20,7 @@
 #include "field/region_codec.hpp"
 #include "hdf5/stored_codec.hpp"
 #include "layout/layout.hpp"
+#include "policy/bound_width.hpp"
 #include "policy/door_rules.hpp"
 #include "policy/storage_decision.hpp"
 
@@ -363,6 +364,10 @@ Result<DatasetPlan> plan_dataset(const NewDataset& dataset, const ArrayFileOptio
   if (plan.drops_covered && trial_memory_bytes(*plan.field) > least.room_bytes) {
     plan.drops_covered = false;
     plan.remark = "with all covered cells kept, because memory= is too small to drop them";
+  }
+  if (plan.remark.empty() && !unused_bound_remark(*plan.field).empty()) {
+    const FieldOptions& own = plan.field->definition.options;
+    plan.remark = "stored exactly: " + unused_bound_text(own.codec, own.bound);
   }
   plan.form.kind = StoredForm::Kind::chunked;
   plan.form.chunk_shape = plan.field->resolved.chunk_shape;

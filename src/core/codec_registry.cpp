@@ -3,6 +3,7 @@
 #include "core/codec_registry.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/byte_order.hpp"
@@ -127,6 +128,18 @@ std::string codec_variants_text() {
 
 namespace {
 
+/// Hint for an unknown codec. The name of another library's lossless codec suggests deflate, or
+/// nothing, but never a codec that changes values.
+std::string codec_hint(std::string_view name) {
+  constexpr std::array<std::string_view, 3> deflates = {"gzip", "zlib", "zip"};
+  constexpr std::array<std::string_view, 10> lossless = {
+      "szip", "szlib", "aec", "lzf", "lzma", "xz", "brotli", "snappy", "lzo", "zlib-ng"};
+  const auto is = [&](std::string_view other) { return edit_distance(name, other) == 0; };
+  if (std::ranges::any_of(deflates, is)) return "; did you mean \"deflate\"?";
+  if (std::ranges::any_of(lossless, is)) return "; without loss: \"deflate\", \"zstd\"";
+  return did_you_mean(name, names_to_choose());
+}
+
 /// Check that a codec that changes values keeps the requested guards. Lossless codecs keep all.
 Status check_guards(const CodecEntry& entry, const CodecRequest& request) {
   const Guards& guards = request.guards;
@@ -152,10 +165,9 @@ Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                                           const std::string& plugin_path) {
   const CodecEntry* entry = find_codec(request.name);
   if (entry == nullptr) {
-    return Status(Code::invalid_argument, "codec \"" + request.name +
-                                              "\" is unknown; choose one of: " + codec_names() +
-                                              ", or id=NUMBER for any filter plug-in" +
-                                              did_you_mean(request.name, names_to_choose()));
+    return Status(Code::invalid_argument,
+                  "codec \"" + request.name + "\" is unknown; choose one of: " + codec_names() +
+                      ", or id=NUMBER for any filter plug-in" + codec_hint(request.name));
   }
   if (entry->reals_only && !is_floating(request.dtype)) {
     return Status(Code::unsupported, "codec " + request.name + ": cannot bound the errors of " +

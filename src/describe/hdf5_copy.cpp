@@ -389,7 +389,7 @@ bool has_old_forms(hid_t file, hid_t dataset, hid_t creation) {
 void Hdf5Copier::adapt(hid_t creation, const std::string& path) {
   if (!old_forms_) return;
   if (!has_default_attribute_form(creation)) {
-    lines_.push_back("the thresholds for dense attribute storage are not kept: " + path);
+    lines_.push_back("limits for attributes in a header are not kept: " + path);
   }
   H5Pset_attr_phase_change(creation, kDefaultCompactMax, kDefaultDenseMin);
   if (H5Pget_layout(creation) != H5D_CHUNKED) return;
@@ -781,11 +781,11 @@ void report_forms(hid_t input, hid_t output, const Hdf5Catalog& catalog, Lines& 
   }
   constexpr std::size_t names_in_sentence = 50;
   if (!of_links.empty()) {
-    lines.push_back("the thresholds for dense link storage are not kept: " +
+    lines.push_back("limits for links in a header are not kept: " +
                     first_names_text(of_links, names_in_sentence));
   }
   if (!of_attributes.empty()) {
-    lines.push_back("the thresholds for dense attribute storage of groups are not kept: " +
+    lines.push_back("limits for attributes in a header are not kept: " +
                     first_names_text(of_attributes, names_in_sentence));
   }
 }

@@ -354,6 +354,12 @@ Result<std::unique_ptr<Storage>> open_posix_storage(const std::string& path, boo
                                                     bool direct_io) {
   const int flags = O_RDWR | O_CLOEXEC | (create ? O_CREAT | O_EXCL | O_NOFOLLOW : 0);
   const int descriptor = ::open(path.c_str(), flags, 0666);
+  if (descriptor < 0 && create && errno == ENOENT) {
+    const std::size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash);
+    return Status(Code::not_found,
+                  "cannot create \"" + path + "\": folder \"" + folder + "\" does not exist");
+  }
   if (descriptor < 0) return status_from_errno(errno, "opening \"" + path + "\" for writing");
   // Every rank holds a shared lock until it closes the file. So neither `tailrace recover` nor a
   // writing HDF5 mistakes it for the file of a dead job. Ignored by file systems without locks.

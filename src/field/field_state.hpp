@@ -64,12 +64,13 @@ struct ResolvedField {
 
 /// Experience from the steps of a field or of its lineage. Sizes and times are those of each rank.
 struct LearnedField {
-  double max_error = 0;          ///< Largest over all steps so far; the same on every rank.
-  SizeHistory history;           ///< Sizes of this rank's chunks.
-  double encode_correction = 1;  ///< Encode time of these chunks: measured over forecast.
-  ClaimedSpace claimed;          ///< Space claimed by this rank's chunks in the field's last step.
-  Inheritance inherited;         ///< Data from a similar field in an earlier step.
-  BookState book;                ///< Book state of codec trz,book=auto.
+  double max_error = 0;           ///< Largest over all steps so far; the same on every rank.
+  SizeHistory history;            ///< Sizes of this rank's chunks.
+  double encode_correction = 1;   ///< Encode time of these chunks: measured over forecast.
+  ClaimedSpace claimed;           ///< Space claimed by this rank's chunks in the field's last step.
+  Inheritance inherited;          ///< Data from a similar field in an earlier step.
+  BookState book;                 ///< Book state of codec trz,book=auto.
+  bool raw_chunks_noted = false;  ///< Rank 0: the log has the remark on unfiltered chunks.
 };
 
 /// Life cycle of a field; the same on every rank.

@@ -139,8 +139,19 @@ Status check_bound_widths(const std::vector<FieldState>& fields, const OptionSyn
   return text.empty() ? Status() : Status(Code::invalid_argument, text + others);
 }
 
+std::string unused_bound_remark(const FieldState& field) {
+  const FieldOptions& options = field.definition.options;
+  const bool chosen = !options.codec_given || options.codec == kAutoCodec;
+  const DType dtype = field.definition.dtype;
+  const bool real = dtype == DType::f32 || dtype == DType::f64;
+  if (chosen || !real || options.bound.lossless()) return "";
+  const CodecEntry* const codec = find_codec(options.codec);
+  if (codec == nullptr || codec->loss != Loss::never) return "";
+  return field.definition.name() + ": " + unused_bound_text(options.codec, options.bound);
+}
+
 std::string bound_width_remark(const FieldState& field, const OptionSyntax& syntax) {
-  if (!field.resolved.codec->lossy()) return "";
+  if (!field.resolved.codec->lossy()) return unused_bound_remark(field);
   return remark_text(subject_of(field, syntax), field.resolved.width);
 }
 

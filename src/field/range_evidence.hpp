@@ -81,7 +81,9 @@ Result<std::string> store_refused_exactly(Comm& comm, FieldState& field,
 Status check_bound_width(const FieldState& field, const OptionSyntax& syntax);
 /// check_bound_width() for all new fields of a step: the error names each refused field.
 Status check_bound_widths(const std::vector<FieldState>& fields, const OptionSyntax& syntax);
-/// Warning from remark_text() of policy; empty if the bound needs none.
+/// Remark on a bound given with a codec without loss that the user named; empty: no such bound.
+std::string unused_bound_remark(const FieldState& field);
+/// Remark on the bound: remark_text() of policy, or unused_bound_remark(); empty if it needs none.
 std::string bound_width_remark(const FieldState& field, const OptionSyntax& syntax);
 
 }  // namespace tailrace

@@ -38,7 +38,11 @@ const char* need_of(const std::string& name) {
     return "import tailrace_filters (pip install ./python/filters in Tailrace's sources) or set "
            "HDF5_PLUGIN_PATH to its plug-ins";
   }
-  return name == "lzf" ? "take h5py" : "pip install hdf5plugin and import it";
+  return name == "lzf"
+             ? "take h5py"
+             : "pip install hdf5plugin, and import it (h5py, xarray with engine=\"h5netcdf\") or "
+               "start the program with HDF5_PLUGIN_PATH=$(python -c 'import hdf5plugin; "
+               "print(hdf5plugin.PLUGINS_PATH)') (netCDF4)";
 }
 
 std::string text_of(const std::vector<std::string>& names) {

@@ -330,7 +330,7 @@ Status check_dimensions(const NetcdfModel& model, const NetcdfModel* old, NameSp
     const std::string what = "dimension \"" + dimension.name + "\"";
     if (dimension.group >= model.groups.size()) return wrong(what, "its group does not exist");
     if (!names.add_dimension(dimension.group, dimension.name)) {
-      return wrong(what, "its group has this name twice");
+      return wrong(what, "this name exists already in its group");
     }
     if (old != nullptr && d < old->dimensions.size() && old->dimensions[d].name == dimension.name) {
       continue;
@@ -387,7 +387,7 @@ Status check_variables(const NetcdfModel& model, const NetcdfModel* old, NameSpa
     }
     const std::string what = "variable \"" + model.path_of(variable) + "\"";
     if (!names.add_variable(variable.group, variable.name)) {
-      return wrong(what, "its group has this name twice");
+      return wrong(what, "this name exists already in its group");
     }
     TAILRACE_TRY(check_variable_dimensions(what, model, variable));
     const ModelVariable* const before =

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <type_traits>
 
+#include "core/utf8.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -132,6 +134,17 @@ std::string remark_text(const BoundSubject& subject, const BoundVerdict& verdict
             " is smaller than three quarters of them";
   }
   return text;
+}
+
+std::string unused_bound_text(std::string_view codec, const ErrorBound& bound) {
+  return "codec " + std::string(codec) + " has no loss, so bound " + error_bound_text(bound) +
+         " does nothing";
+}
+
+std::string raw_chunks_text(std::uint64_t n_raw, std::uint64_t n_chunks, std::string_view codec) {
+  return std::to_string(n_raw) + " of " + counted(n_chunks, "chunk") +
+         " stored without compression, because codec " + std::string(codec) +
+         " could not keep the bound, NaN or fill values there (codec portable can)";
 }
 
 std::string value_text(double value, DType dtype) {

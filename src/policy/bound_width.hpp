@@ -88,6 +88,10 @@ struct BoundSubject {
 std::string refusal_text(const BoundSubject& subject, const BoundVerdict& verdict);
 /// Return one sentence for a remark; empty if the bound is fine.
 std::string remark_text(const BoundSubject& subject, const BoundVerdict& verdict);
+/// Return the remark on a bound that a codec without loss makes useless.
+std::string unused_bound_text(std::string_view codec, const ErrorBound& bound);
+/// Return the remark on chunks stored unfiltered because the codec broke its bound.
+std::string raw_chunks_text(std::uint64_t n_raw, std::uint64_t n_chunks, std::string_view codec);
 /// Return the shortest text of a value of this type.
 std::string value_text(double value, DType dtype);
 

@@ -649,7 +649,9 @@ class FidelityMeasure {
       fidelity.spectrum.frequency.push_back(static_cast<double>(b + 1) /
                                             (2 * static_cast<double>(original_power_.size())));
       fidelity.spectrum.original.push_back(original_power_[b].value() / n);
-      fidelity.spectrum.decoded.push_back(decoded_power_[b].value() / n);
+      // Both transforms of a map share one, so equal values would differ in rounding.
+      const auto& decoded = task_.equal ? original_power_ : decoded_power_;
+      fidelity.spectrum.decoded.push_back(decoded[b].value() / n);
     }
     return fidelity;
   }

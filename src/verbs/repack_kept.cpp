@@ -108,7 +108,7 @@ std::vector<std::string> what_is_not_kept(std::span<const StoredDataset> fields,
   report("partial edge chunks are filtered like all others", loses_plain_edges);
   report("datasets that were never written are stored with fill values", gets_space);
   report("datasets without values are stored without chunks", loses_chunks);
-  report("the thresholds for dense attribute storage are not kept", loses_attribute_form);
+  report("limits for attributes in a header are not kept", loses_attribute_form);
   std::map<std::string_view, std::vector<std::string>> other_chunks;
   for (const PlannedField& planned : plan) {
     if (planned.other_chunks_reason.empty()) continue;

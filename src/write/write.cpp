@@ -56,6 +56,7 @@
 #include "field/field_book.hpp"
 #include "field/range_evidence.hpp"
 #include "output/output.hpp"
+#include "policy/bound_width.hpp"
 #include "policy/chunk_shape.hpp"
 #include "policy/door_rules.hpp"
 #include "schedule/flow_shop.hpp"
@@ -416,10 +417,24 @@ Status Writer::complete_step(Step& step, const RankNumbers& along) {
   sums.numbers.add_all(along);
   TAILRACE_TRY(publish(step, active, written, done.written, sums));
   sums.finish();
+  note_raw_chunks(active, report);
   if (options_.mode == StepMode::sync) report.step_s += sums.publish_s;
   books.learn(*comm_, report);
   lineages_.keep(active, report);
   return Status();
+}
+
+/// Log each field of which chunks are stored unfiltered because the codec broke the bound, once.
+void Writer::note_raw_chunks(std::span<FieldState* const> active, const StepReport& report) {
+  // The summary of repack names them.
+  if (!log_ || !comm_->is_root() || options_.door == Door::repack) return;
+  for (std::size_t p = 0; p < active.size(); ++p) {
+    const FieldReport& field = report.fields[p];
+    if (field.n_raw_chunks == 0 || std::exchange(active[p]->learned.raw_chunks_noted, true))
+      continue;
+    log_(active[p]->definition.name() + ": " +
+         raw_chunks_text(field.n_raw_chunks, field.n_chunks, field.codec));
+  }
 }
 
 /// Choose codecs for codec=auto and targets. Errors are agreed.

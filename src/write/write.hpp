@@ -215,6 +215,7 @@ class Writer final {
   Status check_front() const;
   Status reserve_front(std::span<FieldState* const> active);
   Status choose_codecs(StepReport& report, RankNumbers& waiting);
+  void note_raw_chunks(std::span<FieldState* const> active, const StepReport& report);
   std::string profile_name() const;
   Status plan(std::span<FieldState* const> active, Step& step);
   void balance(Step& step);

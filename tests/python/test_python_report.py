@@ -103,13 +103,13 @@ def test_the_page_says_what_the_files_hold(files, tmp_path):
     assert np.abs(histogram.counts - expected).sum() <= 4  # Rounding matters on edges.
     at_middle = np.where(good[6], np.abs(decoded[6].astype("f8") - field[6]), np.nan)
     assert np.array_equal(one.drawn.error_map, at_middle, equal_nan=True)
-    assert one.drawn.slice_text == "at z = 6" and one.drawn.map_dims == ("y", "x")
+    assert one.drawn.slice_text == "at z[6]" and one.drawn.map_dims == ("y", "x")
     assert made["g/n"].kept and made["g/n"].drawn is None and made["same"].max_error == 0
     page = read(tmp_path / "report.html")
     for words in ("Winds & waves", "All 3 variables are within their error bounds", "4x40x48",
                   f"ratio {one.ratio:.4g}", f"{one.max_error:.4g} m/s", f"{one.psnr_db:.1f}",
                   "144 NaN, 48 fill; all kept bit for bit", "equal to the last bit",
-                  str(first), str(small), "at z = 6"):
+                  str(first), str(small), "at z[6]"):
         assert words in page.words, words
     assert len(page.pictures) == 1 and "FAIL" not in page.words
     picture = base64.b64decode(page.pictures[0].partition(",")[2])

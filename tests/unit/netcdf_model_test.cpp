@@ -49,9 +49,9 @@ const Wrong kWrong[] = {
      [](NetcdfModel& m) {
        m.groups.push_back({"/g", 0, {}});
      }},
-    {"TwoDimensions", "this name twice",
+    {"TwoDimensions", "exists already in its group",
      [](NetcdfModel& m) { m.dimensions.push_back(m.dimensions[0]); }},
-    {"TwoVariables", "this name twice",
+    {"TwoVariables", "exists already in its group",
      [](NetcdfModel& m) { m.variables.push_back(m.variables[0]); }},
     {"GroupsName", "a group has this name", [](NetcdfModel& m) { m.variables[0].name = "g"; }},
     {"DimensionsGroup", "group does not exist", [](NetcdfModel& m) { m.dimensions[0].group = 7; }},

@@ -65,6 +65,10 @@ Result<ErrorBound> parse_error_bound(std::string_view text) {
   if (bound.mode == BoundMode::pw_rel && bound.value >= 1) {
     return bad_bound(text, "the value must be < 1; with 1 or more, every value may become 0");
   }
+  if (bound.mode == BoundMode::rel && bound.value >= 1) {
+    return bad_bound(text,
+                     "the value must be < 1; with 1 or more, every value may become any other");
+  }
   return bound;
 }
 
