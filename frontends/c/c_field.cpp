@@ -196,6 +196,9 @@ tailrace_error tailrace_time_set(tailrace_file* file, const char* path, double v
     const std::string where = path == nullptr ? "/time" : path;
     tailrace_field field = TAILRACE_NO_FIELD;
     const bool is_defined = opened.writer->has_field(where);
+    if (opened.times_of_step.contains(where)) {
+      return tailrace::bad_field(where, "set_time was called twice in this step");
+    }
     if (is_defined && !opened.times.contains(where)) {
       return tailrace::bad_field(where, "it is defined already; put its values, or choose a path");
     }
@@ -212,6 +215,7 @@ tailrace_error tailrace_time_set(tailrace_file* file, const char* path, double v
     } else {
       field = opened.field_of_path.at(where);
     }
+    opened.times_of_step.insert(where);
     const bool writes = opened.writer->comm().is_root();
     if (!writes) return tailrace::Status();
     return opened.writer->put(field, tailrace::Box{}, &value, true);

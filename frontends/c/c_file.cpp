@@ -352,6 +352,7 @@ tailrace_error tailrace_file_end_step(tailrace_file* file, const tailrace_step_r
   if (report != nullptr) *report = nullptr;
   return tailrace::guarded_on(file, [&]() -> tailrace::Status {
     file->opened->last_report.reset();
+    file->opened->times_of_step.clear();
     tailrace::Result<tailrace::StepReport> step = file->opened->writer->end_step();
     return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
   });

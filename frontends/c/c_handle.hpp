@@ -71,7 +71,8 @@ struct OpenedFile {
   std::vector<Shape> shapes;       ///< Shapes by field number, without the time dimension.
   std::vector<std::string> paths;  ///< Paths by field number.
   std::unordered_map<std::string, tailrace_field> field_of_path;
-  std::set<std::string> times;  ///< Paths given to tailrace_time_set.
+  std::set<std::string> times;          ///< Paths given to tailrace_time_set.
+  std::set<std::string> times_of_step;  ///< Paths given to it since the last end_step.
   std::unique_ptr<HeldReport> last_report;
   std::string path;
   CopyFromDevice copy_from_device;

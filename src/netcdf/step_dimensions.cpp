@@ -38,6 +38,20 @@ std::vector<const NamedDataset*> coordinates_first(std::span<const NamedDataset>
   return ordered;
 }
 
+/// "after this step it would have length 3 along dimension "time", which has length 4"
+std::string length_text(const NamedDataset& dataset, std::uint64_t length) {
+  return "after this step it would have length " + std::to_string(dataset.shape[0]) +
+         " along dimension \"" + dataset.names[0] + "\", which has length " +
+         std::to_string(length);
+}
+
+/// True if one of the datasets is the coordinate at `path`.
+bool puts_time(std::span<const NamedDataset> datasets, const std::string& path) {
+  return std::ranges::any_of(datasets, [&](const NamedDataset& dataset) {
+    return dataset.path == path && dataset.is_coordinate();
+  });
+}
+
 /// Compare a coordinate with the dataset of its path in the file.
 Status check_same_values(hid_t file, const Coordinate& coordinate) {
   const std::string what = quoted("coordinate", coordinate.path) + ": ";
@@ -105,8 +119,13 @@ Status DimensionTable::enter(const NamedDataset& dataset, std::size_t d) {
   const std::uint64_t length = dataset.shape[d];
   const auto [found, is_new] = dimensions_.try_emplace(path_of(dataset, d));
   Dimension& dimension = found->second;
-  if (is_new) dimension = {length, unlimited, false, dataset.path};
-  if (d == 0 && dataset.is_coordinate()) dimension.has_coordinate = true;
+  if (is_new) {
+    dimension.length = length;
+    dimension.unlimited = unlimited;
+    dimension.user = dataset.path;
+  }
+  const bool is_own = d == 0 && dataset.is_coordinate();
+  if (is_own) dimension.has_coordinate = true;
   const std::string elsewhere =
       dimension.user == dataset.path ? "" : " in \"" + dimension.user + "\"";
   if (dimension.unlimited != unlimited) {
@@ -117,6 +136,7 @@ Status DimensionTable::enter(const NamedDataset& dataset, std::size_t d) {
   }
   if (unlimited) {
     dimension.length = std::max(dimension.length, length);
+    dimension.count_entries(dataset.path, length, is_own);
   } else if (dimension.length != length) {
     return misfit(dataset, "dimension \"" + name + "\" has length " + std::to_string(length) +
                                ", but " + std::to_string(dimension.length) + elsewhere);
@@ -138,18 +158,96 @@ Status DimensionTable::add(std::span<const NamedDataset> datasets) {
     }
   }
   for (const NamedDataset& dataset : datasets) {
-    if (!dataset.over_time) continue;
+    if (!dataset.over_time || lacks_time(dataset, datasets)) continue;
     const Dimension& time = dimensions_.at(path_of(dataset, 0));
     if (dataset.shape[0] == time.length) continue;
-    return misfit(dataset, "after this step it would have length " +
-                               std::to_string(dataset.shape[0]) + " along dimension \"" +
-                               dataset.names[0] + "\", which has length " +
-                               std::to_string(time.length) +
+    return misfit(dataset, length_text(dataset, time.length) +
                                "; put fields that share a time dimension in the same steps, or "
                                "give this field a time dimension of another name (after a crash: "
-                               "cut the longer fields)");
+                               "cut the longer fields by recover)");
   }
   return Status();
+}
+
+void DimensionTable::Dimension::count_entries(const std::string& path, std::uint64_t n_entries,
+                                              bool of_coordinate) {
+  std::uint64_t& most = of_coordinate ? coordinate_length : field_length;
+  most = std::max(most, n_entries);
+  if (!of_coordinate && field.empty()) field = path;
+}
+
+/// The dimension over which a dataset grows; null if the table lacks it.
+const DimensionTable::Dimension* DimensionTable::time_of(const NamedDataset& dataset) const {
+  if (!dataset.over_time || dataset.names.empty()) return nullptr;
+  const auto found = dimensions_.find(path_of(dataset, 0));
+  return found == dimensions_.end() ? nullptr : &found->second;
+}
+
+bool DimensionTable::lacks_time(const NamedDataset& dataset,
+                                std::span<const NamedDataset> datasets) const {
+  const Dimension* const time = time_of(dataset);
+  return time != nullptr && time->has_coordinate && dataset.shape[0] > time->coordinate_length &&
+         !puts_time(datasets, path_of(dataset, 0));
+}
+
+Status DimensionTable::check_times(std::span<const NamedDataset> datasets,
+                                   std::span<const NamedDataset> waiting,
+                                   std::span<const NamedDataset> earlier) const {
+  for (const auto& some : {datasets, waiting}) {
+    for (const NamedDataset& dataset : some) {
+      if (!lacks_time(dataset, datasets)) continue;
+      const std::string time = path_of(dataset, 0);
+      return misfit(dataset, "this step puts its entry " + std::to_string(dataset.shape[0] - 1) +
+                                 " (counted from 0) without a time: \"" + time + "\" has " +
+                                 std::to_string(time_of(dataset)->coordinate_length) +
+                                 " entries; call set_time in each step that puts a field over "
+                                 "dimension \"" +
+                                 dataset.names[0] + "\"");
+    }
+  }
+  for (const NamedDataset& dataset : waiting) {
+    const Dimension* const time = time_of(dataset);
+    if (time == nullptr || !time->has_coordinate || !puts_time(datasets, path_of(dataset, 0))) {
+      continue;
+    }
+    if (dataset.shape[0] == time->coordinate_length) continue;
+    return misfit(dataset, length_text(dataset, time->coordinate_length) +
+                               "; call set_time in each step that puts a field over this "
+                               "dimension, from the first one on (after a crash: cut the longer "
+                               "fields by recover)");
+  }
+  for (const NamedDataset& dataset : datasets) {
+    const Dimension* const time = time_of(dataset);
+    if (time == nullptr || !dataset.is_coordinate()) continue;
+    const std::string own = path_of(dataset, 0);
+    std::uint64_t longest = time->field_length;
+    std::string field = time->field;
+    for (const auto& some : {waiting, earlier}) {
+      for (const NamedDataset& other : some) {
+        if (path_of(other, 0) != own) continue;
+        longest = std::max(longest, other.shape[0]);
+        field = other.path;
+      }
+    }
+    if (field.empty() || longest >= time->coordinate_length) continue;
+    return misfit(dataset, "set_time was called in a step that puts no field over dimension \"" +
+                               dataset.names[0] + "\", such as \"" + field +
+                               "\"; call it in the step that puts the fields of this time");
+  }
+  return Status();
+}
+
+Status DimensionTable::check_late_time(const NamedDataset& dataset) const {
+  const Dimension* const time = time_of(dataset);
+  if (time == nullptr || !dataset.is_coordinate() || time->has_coordinate) return Status();
+  if (!time->unlimited || time->length == 0) return Status();
+  const std::string last = std::to_string(time->length - 1);
+  return misfit(dataset,
+                "the earlier " +
+                    (time->length == 1 ? "entry 0 of \"" : "entries 0 to " + last + " of \"") +
+                    time->user + "\" (counted from 0) " + (time->length == 1 ? "has" : "have") +
+                    " no time; call set_time in each step, from the first one on, or "
+                    "choose another path and time dimension");
 }
 
 std::string DimensionTable::user_of_placeholder(const std::string& path) const {
@@ -175,6 +273,9 @@ void DimensionTable::pack(ByteWriter& writer) const {
     writer.add(dimension.unlimited);
     writer.add(dimension.has_coordinate);
     writer.add_text(dimension.user);
+    writer.add(dimension.coordinate_length);
+    writer.add(dimension.field_length);
+    writer.add_text(dimension.field);
   }
 }
 
@@ -186,6 +287,9 @@ void DimensionTable::take(ByteReader& reader) {
     dimension.unlimited = reader.take<bool>();
     dimension.has_coordinate = reader.take<bool>();
     dimension.user = reader.take_text();
+    dimension.coordinate_length = reader.take<std::uint64_t>();
+    dimension.field_length = reader.take<std::uint64_t>();
+    dimension.field = reader.take_text();
   }
 }
 
@@ -213,7 +317,8 @@ Result<DimensionTable> StepDimensions::open(Hdf5File& file) {
   std::vector<DimensionTable::Dimension> lengths;
   for (const ModelDimension& dimension : named.model.dimensions) {
     // A placeholder may be longer than all datasets: a crash may have cut a commit short.
-    lengths.push_back({dimension.unlimited ? 0 : dimension.length, dimension.unlimited, false, ""});
+    lengths.emplace_back().length = dimension.unlimited ? 0 : dimension.length;
+    lengths.back().unlimited = dimension.unlimited;
   }
   for (ModelVariable& variable : read.model.variables) {
     for (std::size_t& d : variable.dimensions) d = kept[d];
@@ -223,12 +328,15 @@ Result<DimensionTable> StepDimensions::open(Hdf5File& file) {
     if (!has_names) continue;
     variable.attributes.clear();
     TAILRACE_TAKE(const Shape shape, file.dataset_shape(variable.dataset_path));
+    const std::optional<std::size_t> own = coordinate_of(named.model, variable);
     for (std::size_t d = 0; d < shape.size(); ++d) {
       DimensionTable::Dimension& dimension = lengths[variable.dimensions[d]];
       if (dimension.unlimited) dimension.length = std::max(dimension.length, shape[d]);
       if (dimension.user.empty()) dimension.user = variable.dataset_path;
+      if (dimension.unlimited) {
+        dimension.count_entries(variable.dataset_path, shape[d], d == 0 && own.has_value());
+      }
     }
-    const std::optional<std::size_t> own = coordinate_of(named.model, variable);
     if (own) lengths[*own].has_coordinate = true;
     variables_[variable.dataset_path] = named.model.variables.size();
     named.model.variables.push_back(std::move(variable));

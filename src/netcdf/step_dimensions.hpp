@@ -12,6 +12,8 @@
 // or the storage fails.
 // Invariant 2: fields that share an unlimited dimension have the same number of entries whenever a
 // step adds entries to them: entry n of each belongs to entry n of the dimension.
+// Invariant 3: such a dimension may have a coordinate, its times. A step adds an entry to fields and
+// coordinate, or to neither.
 
 #pragma once
 
@@ -66,6 +68,15 @@ class DimensionTable {
   /// Add the datasets of a step: enter new dimensions, and let unlimited ones grow. After a failure
   /// the table must not be used. @error invalid_argument  the names or lengths do not fit.
   Status add(std::span<const NamedDataset> datasets);
+  /// Check that entries and their times belong to the same step, once `datasets` are added.
+  /// @param waiting  datasets that take part in the step and get their entries later.
+  /// @param earlier  datasets that wait for entries and do not take part.
+  /// @error invalid_argument  names the call that is missing.
+  Status check_times(std::span<const NamedDataset> datasets, std::span<const NamedDataset> waiting,
+                     std::span<const NamedDataset> earlier) const;
+  /// Check a new dataset that would be the coordinate of a dimension with entries already.
+  /// @error invalid_argument  the earlier entries have no times.
+  Status check_late_time(const NamedDataset& dataset) const;
   bool empty() const { return dimensions_.empty(); }
   /// The dimension whose scale is a dataset without values at `path`: the name of its first user;
   /// empty: no such dimension.
@@ -82,11 +93,20 @@ class DimensionTable {
     std::uint64_t length = 0;  ///< Unlimited: entries of the longest dataset.
     bool unlimited = false;
     bool has_coordinate = false;
-    std::string user;  ///< A dataset that has it, for messages.
+    std::string user;                     ///< A dataset that has it, for messages.
+    std::uint64_t coordinate_length = 0;  ///< Unlimited: entries of the coordinate.
+    std::uint64_t field_length = 0;       ///< Unlimited: entries of the longest other dataset.
+    std::string field;                    ///< Unlimited: a dataset that is not the coordinate.
+
+    /// Count the entries of a dataset along this unlimited dimension.
+    void count_entries(const std::string& path, std::uint64_t n_entries, bool of_coordinate);
   };
   /// Path of the dimension that a dataset names: visible from its group, or new in its group.
   std::string path_of(const NamedDataset& dataset, std::size_t d) const;
   Status enter(const NamedDataset& dataset, std::size_t d);
+  const Dimension* time_of(const NamedDataset& dataset) const;
+  /// True if the dataset's last entry has no time, and the step that adds `datasets` sets none.
+  bool lacks_time(const NamedDataset& dataset, std::span<const NamedDataset> datasets) const;
 
   std::map<std::string, Dimension> dimensions_;  ///< Key: the path.
 };

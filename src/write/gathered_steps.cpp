@@ -240,6 +240,27 @@ Result<bool> GatheredSteps::join(Comm& comm, const TryWaiting& try_waiting) {
   return any_due;
 }
 
+std::vector<std::size_t> GatheredSteps::taking_part() const {
+  std::vector<std::size_t> taking_part;
+  for (const auto& [index, field] : fields_) {
+    if (field.takes_part) taking_part.push_back(index);
+  }
+  return taking_part;
+}
+
+std::vector<NamedDataset> GatheredSteps::named_steps(bool take_part) const {
+  std::vector<NamedDataset> named;
+  for (const auto& [index, field] : fields_) {
+    if (field.takes_part != take_part || field.handed_in) continue;
+    if (field.step.dimensions.empty()) continue;
+    const std::uint64_t n_full = record_.field(index).n_entries * field.n_per_chunk();
+    Shape shape = field.step.shape;
+    shape.insert(shape.begin(), n_full + field.steps.n_steps() + (take_part ? 1 : 0));
+    named.push_back({field.step.path, field.step.dimensions, std::move(shape), true});
+  }
+  return named;
+}
+
 /// Check that no attribute belongs to an object below a waiting field, since that object would take
 /// the field's path. All ranks have the same attributes.
 Status GatheredSteps::check_attributes() const {

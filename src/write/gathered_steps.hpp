@@ -73,6 +73,12 @@ class GatheredSteps {
   /// @returns true if puts were added. @error agreed; the step fails.
   Result<bool> join(Comm& comm, const TryWaiting& try_waiting);
 
+  /// Fields put in the open step, once it has joined. The same on every rank.
+  std::vector<std::size_t> taking_part() const;
+  /// Fields whose dimensions have names and whose chunk is not full yet, with their lengths after
+  /// the step. @param take_part  fields put in this step, or the other ones.
+  std::vector<NamedDataset> named_steps(bool take_part) const;
+
   /// Keep the open step: it is committed, or (if steps are handed over) in flight.
   /// @param number  number of the step.
   /// @returns the first step in the chunks of several steps that it writes, if it writes any.

@@ -183,11 +183,14 @@ Result<StepReport> Writer::write_step() {
 Status Writer::prepare_step(Step& step, StepOpening& opening) {
   output_.tail().start_step();
   step.report.step_index = n_steps_;
-  TAILRACE_TAKE(const bool repeats, opening.repeats());
+  TAILRACE_TAKE(bool repeats, opening.repeats());
   TAILRACE_TAKE(const bool joined,
                 gathered_.join(*comm_, [this](std::span<const std::size_t> fresh) {
                   return try_waiting(fresh);
                 }));
+  std::vector<std::size_t> taking_part = gathered_.taking_part();
+  repeats = repeats && taking_part == last_taking_part_;  // Otherwise entries may lack their times.
+  last_taking_part_ = std::move(taking_part);
   if (repeats && !joined) {
     repeat_last_step(step);
   } else if (!repeats) {
@@ -214,8 +217,9 @@ Status Writer::prepare_changed_step(Step& step) {
   std::vector<FieldState>& fields = record_.fields;
   last_puts_.reset();
   Status mine;
-  TAILRACE_TRY(find_existing_parts(fields, mine));
   TAILRACE_TRY(read_dimensions(fields));
+  TAILRACE_TRY(check_late_times(fields));
+  TAILRACE_TRY(find_existing_parts(fields, mine));
   ValueRanges ranges(fields);
   if (mine.ok()) mine = ranges.scanned();
   least_threads_ = n_threads();
@@ -289,7 +293,10 @@ Status Writer::try_waiting(std::span<const std::size_t> field_indices) {
     possible =
         local_part([&] { return check_begun_chunks(*comm_, fields[place], output_.storage()); });
   }
-  for (const std::size_t place : places) record_.fields[place].n_begun = fields[place].n_begun;
+  for (const std::size_t place : places) {
+    record_.fields[place].n_begun = fields[place].n_begun;
+    record_.fields[place].n_entries = fields[place].n_entries;
+  }
   return comm_->agree(possible);
 }
 

@@ -208,6 +208,7 @@ class Writer final {
 
   // write_dimensions.cpp: names of dimensions.
   Status read_dimensions(const std::vector<FieldState>& fields);
+  Status check_late_times(const std::vector<FieldState>& fields) const;
   Status try_dimensions(const std::vector<FieldState>& fields) const;
   Status plan_dimensions(std::span<FieldState* const> active);
   Status check_dimensions(std::span<FieldState* const> active);
@@ -259,6 +260,7 @@ class Writer final {
   StepDimensions step_dimensions_;             ///< Rank 0 only; used while output_ publishes.
   std::optional<PutPattern> last_puts_;        ///< Puts of this rank in the last step with owners.
   std::vector<std::size_t> last_field_indices_;  ///< Agreed for that step.
+  std::vector<std::size_t> last_taking_part_;    ///< Gathered fields put in the last step; agreed.
   std::shared_ptr<const Ownership> last_ownership_;
   std::uint64_t least_threads_ = 1;  ///< Fewest threads of any rank, at the last step with owners.
   bool needs_main_lane();

@@ -40,6 +40,7 @@ Status Writer::read_dimensions(const std::vector<FieldState>& fields) {
   };
   if (knows_dimensions_ || !appended_) return Status();
   if (record_.coordinates.empty() && std::ranges::none_of(fields, has_names)) return Status();
+  TAILRACE_TRY(output_.finish_commit());  // The code below reads the file.
   const Result<Bytes> received = broadcast_from_root(*comm_, [&](ByteWriter& message) {
     TAILRACE_TAKE(const DimensionTable table, step_dimensions_.open(output_.file()));
     table.pack(message);
@@ -49,6 +50,18 @@ Status Writer::read_dimensions(const std::vector<FieldState>& fields) {
   ByteReader reader(*received);
   dimensions_.take(reader);
   knows_dimensions_ = true;
+  return Status();
+}
+
+/// Check that new coordinates of time dimensions begin with the first entry. Equal on all ranks;
+/// not collective.
+Status Writer::check_late_times(const std::vector<FieldState>& fields) const {
+  for (const FieldState& field : fields) {
+    const FieldDefinition& definition = field.definition;
+    if (!field.makes_dataset() || definition.dimensions.empty()) continue;
+    TAILRACE_TRY(dimensions_.check_late_time(
+        {definition.path, definition.dimensions, {}, definition.options.over_time}));
+  }
   return Status();
 }
 
@@ -72,9 +85,11 @@ Status Writer::plan_dimensions(std::span<FieldState* const> active) {
   new_placeholders_.clear();
   const std::vector<NamedDataset> datasets =
       with_coordinates(named_datasets(active), record_.coordinates);
-  if (datasets.empty()) return Status();
+  const std::vector<NamedDataset> waiting = gathered_.named_steps(true);
+  if (datasets.empty() && waiting.empty()) return Status();
   DimensionTable next = dimensions_;
   TAILRACE_TRY(next.add(datasets));
+  TAILRACE_TRY(next.check_times(datasets, waiting, gathered_.named_steps(false)));
   new_placeholders_ = next.new_placeholders(dimensions_);
   for (const std::string& path : new_placeholders_) {
     for (const FieldState& field : record_.fields) {

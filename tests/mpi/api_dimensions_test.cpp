@@ -303,6 +303,7 @@ TEST(ApiDimensions, AContinuedFileKeepsItsNames) {
     auto file = open(path);
     auto u = file.define<double>("/u", {{"lat", kPlane[0]}, {"x", kPlane[1]}}, "over-time=on");
     put_boxes<double>(u, mine(cut(kPlane, n_ranks())), 1, rough_value<double>);
+    file.set_time(0.5);
     expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
                       {"field \"/u\"", "(time, y, x), not (time, lat, x)"});
     file.set_coordinate("/x", std::vector<float>(kPlane[1], 9));
@@ -363,6 +364,118 @@ TEST(ApiDimensions, AFileWithoutNamesGetsThemWhenItIsContinued) {
   if (!is_root()) return;
   EXPECT_EQ(StockFile(path).shape("/u"), (Shape{2, kPlane[0], kPlane[1]}));
   EXPECT_EQ(scales(path, "/u"), (Names{"/time", "/y", "/x"}));
+}
+
+// --- times: each entry of a field has one, or none has
+
+/// One field over time, put with or without the time of its step.
+struct Timed {
+  explicit Timed(tailrace::File& opened, const std::string& options = "over-time=on",
+                 const std::string& path = "/u")
+      : file(&opened), u(opened.define<double>(path, {{"x", 8}}, options)) {}
+  void put(std::uint64_t step) {
+    put_boxes<double>(u, mine(cut({8}, n_ranks())), step, rough_value<double>);
+  }
+  void set_time(std::uint64_t step) { file->set_time(static_cast<double>(step), "s"); }
+  void write(std::uint64_t step) {
+    put(step);
+    set_time(step);
+    file->end_step();
+  }
+  tailrace::File* file;
+  Field<double> u;
+};
+
+void check_times(const std::string& path, std::uint64_t n_steps) {
+  if (!is_root()) return;
+  EXPECT_EQ(StockFile(path).shape("/u"), (Shape{n_steps, 8}));
+  EXPECT_EQ(StockFile(path).shape("/time"), Shape{n_steps});
+}
+
+TEST(ApiTimes, AForgottenTimeFailsItsOwnStep) {
+  for (const char* mode : {"mode=sync", "mode=async"}) {
+    for (const char* field : {"over-time=on", "over-time=on,chunk=3x8"}) {
+      const std::string path = scratch();
+      auto file = create(path, std::string("replace=on,") + mode);
+      Timed timed(file, field);
+      timed.write(0);
+      timed.write(1);
+      timed.put(2);  // The last step, or one in the middle.
+      expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                        {"field \"/u\"", "entry 2", "without a time", "set_time"});
+      timed.write(2);
+      timed.write(3);
+      file.close();
+      check_times(path, 4);
+    }
+  }
+}
+
+TEST(ApiTimes, AForgottenTimeFailsTheFirstStepOfAContinuedFile) {
+  const std::string path = scratch();
+  for (int run = 0; run < 2; ++run) {
+    auto file = run == 0 ? create(path) : open(path);
+    Timed timed(file);
+    if (run == 1) {
+      timed.put(1);
+      expect_everywhere(outcome_of([&] { file.close(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                        {"field \"/u\"", "entry 1", "set_time"});
+      continue;
+    }
+    timed.write(0);
+    file.close();
+  }
+  check_times(path, 1);
+}
+
+TEST(ApiTimes, ALateFirstTimeNamesTheEntriesWithoutOne) {
+  const std::string path = scratch();
+  for (int run = 0; run < 2; ++run) {
+    auto file = run == 0 ? create(path) : open(path);
+    Timed timed(file);
+    for (int step = 0; step < 2 && run == 0; ++step) {
+      timed.put(0);
+      file.end_step();
+    }
+    timed.put(2);
+    timed.set_time(2);
+    expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                      {"field \"/time\"", "entries 0 to 1 of \"/u\"", "set_time"});
+    file.close();
+  }
+}
+
+TEST(ApiTimes, ATimeWithoutAFieldIsAnError) {
+  for (const char* field : {"over-time=on", "over-time=on,chunk=3x8"}) {
+    const std::string path = scratch();
+    auto file = create(path, "replace=on");
+    Timed timed(file, field);
+    timed.write(0);
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      timed.set_time(1);
+      expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                        {"field \"/time\"", "puts no field over dimension \"time\"", "\"/u\""});
+    }
+    timed.write(1);
+    file.close();
+    check_times(path, 2);
+  }
+}
+
+TEST(ApiTimes, TwoTimesInAStepAreNamed) {
+  const std::string path = scratch();
+  auto file = create(path);
+  Timed timed(file);
+  timed.write(0);
+  timed.put(1);
+  timed.set_time(1);
+  EXPECT_NE(outcome_of([&] { timed.set_time(1); }).text.find("called twice in this step"),
+            std::string::npos);
+  expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                    {"field \"/time\": set_time was called twice in this step"});
+  timed.write(1);
+  file.close();
+  check_times(path, 2);
 }
 
 }  // namespace
