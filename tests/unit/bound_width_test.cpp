@@ -222,12 +222,17 @@ TEST(BoundWidthWriter, AFieldWithAnUndeclaredFillIsRefusedOnEveryRank) {
                   std::string::npos);
       }
     }
-    for (const char* options : {"bound=rel=1e-3,fill=-1e10", "bound=abs=1e-2", "bound=pw_rel=1e-3",
-                                "codec=deflate,bound=rel=1e-3"}) {
+    for (const char* options :
+         {"bound=rel=1e-3,fill=-1e10", "bound=abs=1e-2", "bound=pw_rel=1e-3"}) {
       const Written written = write_salinity(path, n_ranks, options, 4);
       EXPECT_OK(written.status);
       EXPECT_TRUE(written.lines.empty()) << options;
     }
+    const Written exact = write_salinity(path, n_ranks, "codec=deflate,bound=rel=1e-3", 4);
+    EXPECT_OK(exact.status);
+    ASSERT_EQ(exact.lines.size(), 1U);
+    EXPECT_NE(exact.lines[0].find("codec deflate has no loss, so bound rel=0.001 does nothing"),
+              std::string::npos);
     const Written allowed = write_salinity(path, n_ranks, "bound=rel=1e-3,allow-wide-bound=on", 4);
     EXPECT_OK(allowed.status);
     ASSERT_EQ(allowed.lines.size(), 1U);
