@@ -60,6 +60,9 @@ def bound_text(
         return f"{mode}={value!r}"
     if not (value > 0 and math.isfinite(value)):
         raise _native.TrzError(f"trz: {mode} must be finite and > 0, got {value!r}")
+    if mode == "rel" and value >= 1:
+        raise _native.TrzError(f"trz: rel must be < 1, got {value!r}; with 1 or more, every value "
+                               "may become any other")
     if data is None:
         raise _native.TrzError(
             f"trz: {mode} is relative to the range of the field, which a filter does not see; "

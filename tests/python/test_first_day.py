@@ -117,6 +117,8 @@ def test_refusals_name_the_object_and_what_to_do(tmp_path):
         tailrace.open(path, "x")
     with pytest.raises(ValueError, match="rel=2.*must be < 1"):
         tailrace.open(tmp_path / "b.nc", "w", rel=2.0)
+    with pytest.raises(ValueError, match="rel must be < 1"):
+        tailrace.encode(FIELD, rel=2.0)
 
 
 def test_all_fields_with_undeclared_fill_values_are_named(tmp_path):
