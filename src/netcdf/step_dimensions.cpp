@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/utf8.hpp"
 #include "describe/hdf5_catalog.hpp"
 #include "hdf5/hdf5_file.hpp"
 #include "hdf5/hdf5_paths.hpp"
@@ -125,9 +126,12 @@ Status DimensionTable::enter(const NamedDataset& dataset, std::size_t d) {
     dimension.user = dataset.path;
   }
   const bool is_own = d == 0 && dataset.is_coordinate();
-  if (is_own) dimension.has_coordinate = true;
-  const std::string elsewhere =
-      dimension.user == dataset.path ? "" : " in \"" + dimension.user + "\"";
+  (is_own ? dimension.has_coordinate : dimension.is_used) = true;
+  // A dataset differs from itself in the file, or along two dimensions of one name.
+  const bool twice = std::ranges::count(dataset.names, name) > 1;
+  const std::string elsewhere = dimension.user != dataset.path ? " in \"" + dimension.user + "\""
+                                : twice ? " along another of its dimensions with this name"
+                                        : " in the file, which has it already";
   if (dimension.unlimited != unlimited) {
     return misfit(dataset, "dimension \"" + name + "\" is " +
                                (unlimited ? "its time dimension, but has a fixed length"
@@ -164,7 +168,7 @@ Status DimensionTable::add(std::span<const NamedDataset> datasets) {
     return misfit(dataset, length_text(dataset, time.length) +
                                "; put fields that share a time dimension in the same steps, or "
                                "give this field a time dimension of another name (after a crash: "
-                               "cut the longer fields by recover)");
+                               "cut the longer fields)");
   }
   return Status();
 }
@@ -214,7 +218,7 @@ Status DimensionTable::check_times(std::span<const NamedDataset> datasets,
     return misfit(dataset, length_text(dataset, time->coordinate_length) +
                                "; call set_time in each step that puts a field over this "
                                "dimension, from the first one on (after a crash: cut the longer "
-                               "fields by recover)");
+                               "fields)");
   }
   for (const NamedDataset& dataset : datasets) {
     const Dimension* const time = time_of(dataset);
@@ -233,6 +237,30 @@ Status DimensionTable::check_times(std::span<const NamedDataset> datasets,
     return misfit(dataset, "set_time was called in a step that puts no field over dimension \"" +
                                dataset.names[0] + "\", such as \"" + field +
                                "\"; call it in the step that puts the fields of this time");
+  }
+  return Status();
+}
+
+Status DimensionTable::check_coordinates(std::span<const Coordinate> coordinates,
+                                         std::span<const NamedDataset> waiting,
+                                         std::span<const NamedDataset> earlier) const {
+  std::vector<std::string> used;
+  for (const auto& [path, dimension] : dimensions_) {
+    if (dimension.is_used) used.push_back(path);
+  }
+  for (const auto& some : {waiting, earlier}) {
+    for (const NamedDataset& dataset : some) {
+      for (std::size_t d = 0; d < dataset.names.size(); ++d) used.push_back(path_of(dataset, d));
+    }
+  }
+  for (const Coordinate& coordinate : coordinates) {
+    if (std::ranges::find(used, coordinate.path) != used.end()) continue;
+    return misfit(coordinate.dataset(),
+                  "no field has a dimension \"" + last_component(coordinate.path) +
+                      "\" in its group or below; define the fields that have it before this "
+                      "end_step" +
+                      (used.empty() ? "" : "; their dimensions are " + first_names_text(used, 8)) +
+                      did_you_mean(coordinate.path, used));
   }
   return Status();
 }
@@ -272,6 +300,7 @@ void DimensionTable::pack(ByteWriter& writer) const {
     writer.add(dimension.length);
     writer.add(dimension.unlimited);
     writer.add(dimension.has_coordinate);
+    writer.add(dimension.is_used);
     writer.add_text(dimension.user);
     writer.add(dimension.coordinate_length);
     writer.add(dimension.field_length);
@@ -286,6 +315,7 @@ void DimensionTable::take(ByteReader& reader) {
     dimension.length = reader.take<std::uint64_t>();
     dimension.unlimited = reader.take<bool>();
     dimension.has_coordinate = reader.take<bool>();
+    dimension.is_used = reader.take<bool>();
     dimension.user = reader.take_text();
     dimension.coordinate_length = reader.take<std::uint64_t>();
     dimension.field_length = reader.take<std::uint64_t>();
@@ -333,6 +363,7 @@ Result<DimensionTable> StepDimensions::open(Hdf5File& file) {
       DimensionTable::Dimension& dimension = lengths[variable.dimensions[d]];
       if (dimension.unlimited) dimension.length = std::max(dimension.length, shape[d]);
       if (dimension.user.empty()) dimension.user = variable.dataset_path;
+      dimension.is_used = dimension.is_used || d > 0 || !own;
       if (dimension.unlimited) {
         dimension.count_entries(variable.dataset_path, shape[d], d == 0 && own.has_value());
       }

@@ -12,8 +12,8 @@
 // or the storage fails.
 // Invariant 2: fields that share an unlimited dimension have the same number of entries whenever a
 // step adds entries to them: entry n of each belongs to entry n of the dimension.
-// Invariant 3: such a dimension may have a coordinate, its times. A step adds an entry to fields and
-// coordinate, or to neither.
+// Invariant 3: such a dimension may have a coordinate, its times. A step adds an entry to both the
+// fields and the coordinate, or to neither.
 
 #pragma once
 
@@ -74,6 +74,11 @@ class DimensionTable {
   /// @error invalid_argument  names the call that is missing.
   Status check_times(std::span<const NamedDataset> datasets, std::span<const NamedDataset> waiting,
                      std::span<const NamedDataset> earlier) const;
+  /// Check that fields have the dimensions of these coordinates. `waiting`, `earlier`: as above.
+  /// @error invalid_argument  lists the dimensions.
+  Status check_coordinates(std::span<const Coordinate> coordinates,
+                           std::span<const NamedDataset> waiting,
+                           std::span<const NamedDataset> earlier) const;
   /// Check a new dataset that would be the coordinate of a dimension with entries already.
   /// @error invalid_argument  the earlier entries have no times.
   Status check_late_time(const NamedDataset& dataset) const;
@@ -93,6 +98,7 @@ class DimensionTable {
     std::uint64_t length = 0;  ///< Unlimited: entries of the longest dataset.
     bool unlimited = false;
     bool has_coordinate = false;
+    bool is_used = false;                 ///< A dataset that is not its coordinate has it.
     std::string user;                     ///< A dataset that has it, for messages.
     std::uint64_t coordinate_length = 0;  ///< Unlimited: entries of the coordinate.
     std::uint64_t field_length = 0;       ///< Unlimited: entries of the longest other dataset.

@@ -51,7 +51,11 @@ Result<bool> recover_at_root(const std::string& path) {
   TAILRACE_TAKE(const std::string target, resolve_links(path));
   // An unfinished file next to a finished one may replace it or not: the user decides.
   const bool there = exists(target);
-  if (!exists(there ? journal_path_of(target) : partial_path_of(target))) return there;
+  if (!exists(there ? journal_path_of(target) : partial_path_of(target))) {
+    const std::string writer = writer_of(target);
+    if (writer.empty()) return there;
+    return Status(Code::io_error, "\"" + target + "\" is being written by " + writer);
+  }
   WriterLock lock;
   TAILRACE_TRY(lock.take(target));
   TAILRACE_TAKE(const RecoverReport report, inspect_and_recover(target, true));

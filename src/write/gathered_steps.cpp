@@ -21,18 +21,6 @@ FieldDefinition definition_of_entry(FieldDefinition definition, std::uint64_t n_
   return definition;
 }
 
-/// Normalise a path as fields have it: without empty names and ".", which HDF5 ignores.
-std::string plain_path(const std::string& path) {
-  std::string plain;
-  for (std::size_t start = 0; start < path.size();) {
-    const std::size_t end = std::min(path.find('/', start), path.size());
-    const std::string name = path.substr(start, end - start);
-    if (!name.empty() && name != ".") plain += "/" + name;
-    start = end + 1;
-  }
-  return plain;
-}
-
 std::vector<Box> boxes_of(std::span<const PutRecord> puts) {
   std::vector<Box> boxes;
   for (const PutRecord& put : puts) boxes.push_back(put.box);

@@ -165,7 +165,8 @@ void Writer::forget_after_throw() {
 Result<StepReport> Writer::write_step() {
   Step step;
   step.start_s = clock_.now_s();
-  StepOpening opening(*comm_, record_, last_puts_, gathered_.numbers());
+  StepOpening opening(*comm_, record_, last_puts_, numbers_along(false, false),
+                      closing_ ? "close" : "end_step");
   opening.numbers().reduce(*comm_);
   Status done = prepare_step(step, opening);
   if (done.ok()) {
@@ -183,6 +184,7 @@ Result<StepReport> Writer::write_step() {
 Status Writer::prepare_step(Step& step, StepOpening& opening) {
   output_.tail().start_step();
   step.report.step_index = n_steps_;
+  if (opening.calls_differ()) return go_out_of_step(opening);
   TAILRACE_TAKE(bool repeats, opening.repeats());
   TAILRACE_TAKE(const bool joined,
                 gathered_.join(*comm_, [this](std::span<const std::size_t> fresh) {
@@ -371,6 +373,7 @@ Status Writer::choose_codecs_and_owners(Step& step) {
   if (prepared.ok()) prepared = local_part([&] { return go_on_with_chunks(record_.fields); });
   if (prepared.ok() && comm_->is_root()) prepared = check_continued_codecs(record_.fields);
   if (prepared.ok() && comm_->is_root()) prepared = check_dimensions(active);
+  if (prepared.ok() && comm_->is_root()) prepared = check_attributes();
   const auto check = [&](const Ownership& ownership) {
     TAILRACE_TRY(prepared);
     TAILRACE_TRY(check_pulled_chunks(owned, ownership));
@@ -789,21 +792,38 @@ Status Writer::usable() const {
 
 Status Writer::close() {
   if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed already");
+  closing_ = true;
   Status ended = output_.broken();
+  if (out_of_step_) {
+    closed_ = true;
+    give_up();
+    return ended;
+  }
   if (!ended.ok()) {
     ended = with_uncertain(ended);
   } else {
     const bool never_committed = !output_.in_place() && !output_.pending();
     const bool open = gathered_.anything_open(appended_) || record_.anything(appended_);
     const bool must_commit = never_committed && flight_ == nullptr;  // Equal on all ranks.
-    std::uint64_t any[2] = {open || must_commit ? 1U : 0U,           // anything to write, any put
-                            record_.any_put() || gathered_.any_put() ? 1U : 0U};
-    if (!must_commit) comm_->allreduce(std::span<std::uint64_t>(any), Reduction::max);
-    if (appended_ && any[1] == 0) {  // A finished run, started again: it may set attributes only.
+    const RankNumbers along =
+        numbers_along(open || must_commit, record_.any_put() || gathered_.any_put());
+    if (flight_ != nullptr) {
+      ended = wait().status();
+    } else if (!must_commit) {
+      StepOpening opening(*comm_, record_, last_puts_, along, "close");
+      opening.numbers().reduce(*comm_);
+      if (opening.calls_differ()) ended = go_out_of_step(opening);
+    }
+    if (appended_ && any_put_ == 0) {  // A finished run, started again: it may set attributes only.
       record_.retire_unput_over_time();
       gathered_.retire_unput();
     }
-    if (any[0] != 0) ended = end_step().status();
+    if (any_open_ != 0 && ended.ok()) ended = end_step().status();
+    if (out_of_step_) {
+      closed_ = true;
+      give_up();
+      return ended;
+    }
     // Also after a failed step: the commit of the one before may be pending.
     const Status waited = wait().status();
     const Status written = write_what_waits();
@@ -829,6 +849,11 @@ Writer::~Writer() {
     (void)lane_stock_.release();
   }
   if (closed_ && !of_parent) return;
+  give_up();
+}
+
+/// Release everything without a collective call.
+void Writer::give_up() {
   if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop the rest
   flight_.reset();
   comm_->abandon();

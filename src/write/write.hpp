@@ -173,8 +173,12 @@ class Writer final {
 
   // write_outcome.cpp: what a step's success or failure means for steps that wait.
   /// End a step, or complete the last one, by `call`; then keep or drop the waiting steps.
+  /// @param ends_step  read when `call` has returned.
   template <class Call>
-  auto conclude(Call&& call, bool ends_step);
+  auto conclude(Call&& call, const bool& ends_step);
+  RankNumbers numbers_along(bool anything_open, bool any_put);
+  Status go_out_of_step(StepOpening& opening);
+  void give_up();
   void note_published(std::uint64_t number);
   Status with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const;
   Status with_uncertain(const Status& failure) const;
@@ -212,6 +216,7 @@ class Writer final {
   Status try_dimensions(const std::vector<FieldState>& fields) const;
   Status plan_dimensions(std::span<FieldState* const> active);
   Status check_dimensions(std::span<FieldState* const> active);
+  Status check_attributes();
   bool in_front() const { return options_.field_defaults.layout == kFrontLayout; }
   Status check_front() const;
   Status reserve_front(std::span<FieldState* const> active);
@@ -274,6 +279,10 @@ class Writer final {
   std::uint64_t held_aside_bytes_ = 0;
   bool appended_ = false;  ///< The file was opened, not created.
   NotesOfFile notes_of_file_;
+  bool closing_ = false;        ///< Within close().
+  bool out_of_step_ = false;    ///< Ranks made different calls: no collective call is possible.
+  std::uint64_t any_open_ = 0;  ///< Reduced with a call's first message: anything to write ...
+  std::uint64_t any_put_ = 0;   ///< ... and any put, on any rank. Set by close() only.
   std::uint64_t n_steps_ = 0;
   std::uint64_t n_handed_over_ = 0;
   // Steps are numbered by the calls of end_step before them.

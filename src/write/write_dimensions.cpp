@@ -4,11 +4,13 @@
 //             try_dimensions    all ranks, fields with several steps in a chunk: do lengths fit?
 //             plan_dimensions   all ranks: do the names and lengths of this step fit?
 //             check_dimensions  rank 0: does the file have room for new dimensions?
+//             check_attributes  rank 0: do the objects of new attributes exist?
 //   publish   StepDimensions    rank 0: writes coordinates and scales     (netcdf/step_dimensions)
 
 #include <algorithm>
 #include <utility>
 
+#include "core/utf8.hpp"
 #include "exec/comm_factory.hpp"
 #include "write/write.hpp"
 
@@ -89,7 +91,9 @@ Status Writer::plan_dimensions(std::span<FieldState* const> active) {
   if (datasets.empty() && waiting.empty()) return Status();
   DimensionTable next = dimensions_;
   TAILRACE_TRY(next.add(datasets));
-  TAILRACE_TRY(next.check_times(datasets, waiting, gathered_.named_steps(false)));
+  const std::vector<NamedDataset> earlier = gathered_.named_steps(false);
+  TAILRACE_TRY(next.check_times(datasets, waiting, earlier));
+  TAILRACE_TRY(next.check_coordinates(record_.coordinates, waiting, earlier));
   new_placeholders_ = next.new_placeholders(dimensions_);
   for (const std::string& path : new_placeholders_) {
     for (const FieldState& field : record_.fields) {
@@ -116,6 +120,32 @@ Status Writer::check_dimensions(std::span<FieldState* const> active) {
     return Status();
   }
   return step_dimensions_.check(output_.file(), continued, new_placeholders_, record_.coordinates);
+}
+
+/// Check that each attribute belongs to an object of the file or of this step. A path that ends in
+/// "/" names a group, which is made if the file lacks it. Rank 0 only; waits for the commit of the
+/// step before if it has to ask the file.
+Status Writer::check_attributes() {
+  if (options_.door != Door::steps) return Status();
+  for (const PendingAttribute& attribute : record_.attributes) {
+    const std::string path = plain_path(attribute.object_path);
+    if (path.empty() || attribute.object_path.ends_with("/")) continue;
+    const auto leads_to = [&](const std::string& other) {
+      return other == path || other.starts_with(path + "/");
+    };
+    const bool is_of_step =
+        record_.is_taken(path) || std::ranges::any_of(new_placeholders_, leads_to) ||
+        std::ranges::any_of(record_.coordinates, leads_to, &Coordinate::path) ||
+        std::ranges::any_of(record_.fields, [&](const FieldState& field) {
+          return field.life != FieldLife::retired && leads_to(field.definition.path);
+        });
+    if (is_of_step || output_.file().exists(path)) continue;
+    return Status(Code::not_found, "attribute \"" + attribute.name + "\" of \"" + path +
+                                       "\": no field is defined at this path, and the file has no "
+                                       "such object (to make a group, end its path in \"/\")" +
+                                       did_you_mean(path, record_.paths()));
+  }
+  return Status();
 }
 
 }  // namespace tailrace

@@ -33,7 +33,8 @@ constexpr double kNapShare = 0.05;
 Result<StepReport> Writer::hand_over_step() {
   const double start_s = clock_.now_s();
   end_iteration(start_s);
-  StepOpening opening(*comm_, record_, last_puts_, gathered_.numbers());
+  StepOpening opening(*comm_, record_, last_puts_, numbers_along(false, false),
+                      closing_ ? "close" : "end_step");
   if (flight_ == nullptr) opening.numbers().reduce(*comm_);
   Result<std::optional<StepReport>> before = complete_flight(opening.numbers());
   auto step = std::make_unique<Step>();
@@ -109,8 +110,13 @@ Result<std::optional<StepReport>> Writer::complete_last_step() {
   if (!output_.broken().ok()) return output_.broken();
   if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed");
   try {
-    Result<std::optional<StepReport>> report = complete_flight({});
+    // close() has set the numbers that it asks for.
+    StepOpening opening(*comm_, record_, last_puts_, numbers_along(any_open_ != 0, any_put_ != 0),
+                        closing_ ? "close" : "wait");
+    const bool communicates = flight_ != nullptr;
+    Result<std::optional<StepReport>> report = complete_flight(opening.numbers());
     if (!report.ok()) forget_step(true);
+    if (communicates && report.ok() && opening.calls_differ()) return go_out_of_step(opening);
     // The commit of the step before: its failure is more serious.
     TAILRACE_TRY(output_.finish_commit());
     return report;

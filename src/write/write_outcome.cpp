@@ -13,7 +13,7 @@ namespace tailrace {
 /// If memory is short, `call` may throw before it completes the step in flight, or when everything
 /// is done. So the outcome is read from the counters.
 template <class Call>
-auto Writer::conclude(Call&& call, bool ends_step) {
+auto Writer::conclude(Call&& call, const bool& ends_step) {
   const std::uint64_t n_before = n_steps_;
   const std::uint64_t n_handed_over_before = n_handed_over_;
   const std::uint64_t flight = flight_number_;
@@ -52,7 +52,7 @@ auto Writer::conclude(Call&& call, bool ends_step) {
   try {
     auto result = call();
     decide(result.ok());
-    if (result.ok() || closed_) return result;
+    if (result.ok() || closed_ || out_of_step_) return result;
     if (!output_.broken().ok()) return decltype(result)(with_uncertain(result.status()));
     if (!flight_is_lost && !ends_step) return result;
     const std::uint64_t last = ends_step ? n_ended_ - 1 : flight;
@@ -118,6 +118,31 @@ Status Writer::with_uncertain(const Status& failure) const {
           " (counted from 0)");
 }
 
+// --- Agreement on the call that the ranks make.
+
+/// Numbers that travel with the first message of each collective call, equally many for each.
+RankNumbers Writer::numbers_along(bool anything_open, bool any_put) {
+  any_open_ = anything_open ? 1 : 0;
+  any_put_ = any_put ? 1 : 0;
+  RankNumbers along = gathered_.numbers();
+  along.add(Reduction::max, any_open_, any_put_);
+  return along;
+}
+
+/// End all collective work, because ranks make different calls. Collective; after it no call of
+/// this file is. @returns the error that names the calls.
+Status Writer::go_out_of_step(StepOpening& opening) {
+  out_of_step_ = true;
+  Status differs = opening.repeats().status();
+  if (differs.code() == Code::disagreement) {
+    differs = Status(differs.code(), differs.message() +
+                                         "; every rank must call end_step, wait and close of this "
+                                         "file in the same order");
+  }
+  (void)output_.finish_commit();  // The step before is whole; its own failure matters less.
+  return output_.break_off(differs, "nothing more can be written");
+}
+
 // --- Calls of the application that concern waiting steps, too.
 
 Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
@@ -164,8 +189,13 @@ Result<StepReport> Writer::end_step() {
 }
 
 Result<std::optional<StepReport>> Writer::wait() {
-  Result<std::optional<StepReport>> waited =
-      conclude([this] { return complete_last_step(); }, false);
+  bool ends_step = false;  // A failure within close() also drops the open step.
+  const auto complete = [&] {
+    Result<std::optional<StepReport>> done = complete_last_step();
+    ends_step = !done.ok() && closing_ && any_open_ != 0;
+    return done;
+  };
+  Result<std::optional<StepReport>> waited = conclude(complete, ends_step);
   if (waited.ok() && *waited) gathered_.count_waiting(**waited);
   return waited;
 }

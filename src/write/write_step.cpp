@@ -16,6 +16,17 @@ bool is_same_or_below(const std::string& path, const std::string& other) {
 
 }  // namespace
 
+std::string plain_path(const std::string& path) {
+  std::string plain;
+  for (std::size_t start = 0; start < path.size();) {
+    const std::size_t end = std::min(path.find('/', start), path.size());
+    const std::string name = path.substr(start, end - start);
+    if (!name.empty() && name != ".") plain += "/" + name;
+    start = end + 1;
+  }
+  return plain;
+}
+
 /// Store the first failure of this rank's calls, which end_step agrees on.
 Status StepRecord::note(const Status& failure) {
   if (put_status.ok()) put_status = failure;
@@ -115,7 +126,13 @@ Result<PutRecord> StepRecord::check_put(std::size_t number, const Box& box) {
   const FieldState* const found = find(number);
   const bool gone = found == nullptr && number < known_.size() && known_[number].in_file;
   if (!gone && (found == nullptr || found->life == FieldLife::retired)) {
-    return note(Status(Code::invalid_argument, "unknown field number " + std::to_string(number)));
+    const bool none = number == static_cast<std::size_t>(-1);
+    return note(Status(Code::invalid_argument,
+                       none
+                           ? "put: the field is not defined; call define before put, and check its "
+                             "result"
+                           : "put: unknown field number " + std::to_string(number) +
+                                 "; pass the field that define of this file has returned"));
   }
   if (!gone) {
     if (Status checked = check_box(found->definition, box); !checked.ok()) return note(checked);
@@ -288,8 +305,12 @@ std::optional<PutPattern> repeatable_puts(const StepRecord& record) {
 }
 
 StepOpening::StepOpening(Comm& comm, const StepRecord& record,
-                         const std::optional<PutPattern>& last_puts, RankNumbers along)
-    : definitions_(comm, "the definitions", record.definitions_text(), record.put_status),
+                         const std::optional<PutPattern>& last_puts, RankNumbers along,
+                         const std::string& call)
+    : call_(std::hash<std::string>()(call)),
+      call_complement_(~call_),
+      definitions_(comm, "the definitions", "the call: " + call + "\n" + record.definitions_text(),
+                   record.put_status),
       along_(std::move(along)) {
   const std::optional<PutPattern> puts = repeatable_puts(record);
   differs_ = puts && last_puts && *puts == *last_puts ? 0 : 1;
@@ -298,6 +319,7 @@ StepOpening::StepOpening(Comm& comm, const StepRecord& record,
 RankNumbers StepOpening::numbers() {
   RankNumbers numbers = definitions_.numbers();
   numbers.add(Reduction::max, differs_);
+  numbers.add(Reduction::min, call_, call_complement_);
   numbers.add_all(along_);
   return numbers;
 }

@@ -107,22 +107,30 @@ struct PutPattern {
   bool operator==(const PutPattern&) const = default;
 };
 
-/// Agreement that begins a step: do all ranks have the same definitions, and do they all repeat the
-/// last step's puts?
+/// Agreement that begins each collective call of a file: do all ranks make the same call, have they
+/// the same definitions, and do they all repeat the last step's puts?
+/// Invariant: the first message of every such call has these numbers, so that ranks in different
+/// calls find out.
 class StepOpening {
  public:
   /// @param last_puts  of this rank, in the last step with owners.
   /// @param along  more numbers to be reduced, the same number of them on every rank.
+  /// @param call  name of the call that this begins.
   StepOpening(Comm& comm, const StepRecord& record, const std::optional<PutPattern>& last_puts,
-              RankNumbers along = {});
+              RankNumbers along, const std::string& call);
   /// Return numbers to be reduced over all ranks, with the next reduction.
   RankNumbers numbers();
   /// Return whether the step repeats the last one, once the numbers are reduced. Collective if
   /// ranks do not agree. Fails if a rank's call failed or its definitions differ from others.
   Result<bool> repeats();
+  /// Return whether other ranks make another call, once the numbers are reduced. Then repeats()
+  /// fails and names the calls.
+  bool calls_differ() const { return call_ != ~call_complement_; }
 
  private:
   std::uint64_t differs_;
+  std::uint64_t call_;  ///< Hash of the call's name; least of all ranks, like its complement.
+  std::uint64_t call_complement_;
   TextAgreement definitions_;
   RankNumbers along_;
 };
@@ -152,6 +160,9 @@ struct Step {
   /// Count the time that the application waited for a chunk being encoded; no effect if <= 0.
   void count_delay(double seconds);
 };
+
+/// Normalise a path as fields have it: without empty names and ".", which HDF5 ignores.
+std::string plain_path(const std::string& path);
 
 /// The datasets of a step whose dimensions have names, as they are after it (write_dimensions.cpp).
 std::vector<NamedDataset> named_datasets(std::span<FieldState* const> active);

@@ -478,4 +478,73 @@ TEST(ApiTimes, TwoTimesInAStepAreNamed) {
   check_times(path, 2);
 }
 
+// --- names that nothing has
+
+TEST(ApiNames, AnAttributeNeedsAnObject) {
+  const std::string path = scratch();
+  auto file = create(path);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    Timed timed(file, "over-time=on", "/air/temperature");
+    timed.put(0);
+    timed.set_time(0);
+    file.set_attribute(attempt == 0 ? "/air/tempreature" : "/air/temperature", "units", "K");
+    file.set_attribute("/air", "made_by", "a model");
+    file.set_attribute("/air/x", "long_name", "a dimension without values");
+    file.set_attribute("/notes/", "text", "in a group of its own");
+    const Outcome outcome = outcome_of([&] { file.end_step(); });
+    if (attempt == 1) {
+      EXPECT_EQ(outcome.text, "");
+      continue;
+    }
+    expect_everywhere(
+        outcome, TAILRACE_ERROR_NOT_FOUND,
+        {"attribute \"units\" of \"/air/tempreature\"", "did you mean \"/air/temperature\"?"});
+  }
+  file.close();
+  auto again = open(path);
+  again.set_attribute("/air/temperature", "valid_max", 400);
+  again.set_attribute("/notes", "more", "text");
+  again.set_attribute("/aire", "units", "K");
+  expect_everywhere(outcome_of([&] { again.close(); }), TAILRACE_ERROR_NOT_FOUND, {"\"/aire\""});
+  if (!is_root()) return;
+  EXPECT_EQ(StockFile(path).text("/notes", "text"), "in a group of its own");
+}
+
+TEST(ApiNames, ACoordinateNeedsADimension) {
+  for (const char* options : {"over-time=on", "over-time=on,chunk=3x8"}) {
+    const std::string path = scratch();
+    auto file = create(path, "replace=on");
+    Timed timed(file, options);
+    timed.put(0);
+    timed.set_time(0);
+    file.set_coordinate("/xx", std::vector<double>(8, 1), "m");
+    expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                      {"coordinate \"/xx\": no field has a dimension \"xx\"", "\"/x\""});
+    Timed right(file, options);
+    right.put(0);
+    right.set_time(0);
+    file.set_coordinate("/x", std::vector<double>(8, 1), "m");
+    file.end_step();
+    file.close();
+    if (is_root()) {
+      EXPECT_EQ(StockFile(path).text("/x", "units"), "m");
+    }
+  }
+}
+
+TEST(ApiNames, RecoverRefusesTheFileOfARunningJob) {
+  const std::string path = scratch();
+  auto file = create(path);
+  Timed timed(file);
+  for (int step = 0; step < 3; ++step) {
+    expect_everywhere(
+        outcome_of([&] { (void)tailrace::File::recover(path, tailrace::mpi(MPI_COMM_WORLD)); }),
+        TAILRACE_ERROR_IO, {"is being written by"});
+    timed.write(static_cast<std::uint64_t>(step));
+  }
+  file.close();
+  EXPECT_TRUE(tailrace::File::recover(path, tailrace::mpi(MPI_COMM_WORLD)));
+  check_times(path, 3);
+}
+
 }  // namespace

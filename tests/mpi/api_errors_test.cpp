@@ -513,4 +513,37 @@ TEST(ApiErrors, BoundThatTheDtypeOrCodecCannotKeep) {
   if (outcome.code != TAILRACE_OK) expect_usable(file, path);
 }
 
+/// One rank closes the file while the others end a step, or wait: all learn of it, and none hangs.
+TEST(ApiErrors, RanksInDifferentCallsAreNamed) {
+  if (n_ranks() == 1) return;
+  for (const char* mode : {"mode=sync", "mode=async", "mode=in_situ"}) {
+    for (const int n_before : {0, 1, 2}) {
+      for (const int other : {0, n_ranks() - 1}) {
+        const std::string path = scratch();
+        auto file = create(path, std::string("replace=on,") + mode);
+        auto field = file.define<float>("/u", {8}, "over-time=on");
+        const auto put = [&] {
+          put_boxes<float>(field, mine(cut({8}, n_ranks())), 0, rough_value<float>);
+        };
+        for (int step = 0; step < n_before; ++step) {
+          put();
+          file.end_step();
+        }
+        put();
+        const bool closes = rank() == other;
+        const Outcome outcome = outcome_of([&] { closes ? file.close() : (void)file.end_step(); });
+        expect_everywhere(outcome, TAILRACE_ERROR_DISAGREEMENT,
+                          {"ranks disagree on the call", "has end_step", "has close"});
+        if (!closes) {
+          EXPECT_EQ(outcome_of([&] { file.end_step(); }).code, TAILRACE_ERROR_DISAGREEMENT);
+          EXPECT_EQ(outcome_of([&] { file.close(); }).code, TAILRACE_ERROR_DISAGREEMENT);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (n_before == 0 || !is_root()) continue;
+        EXPECT_EQ(StockFile(path).shape("/u"), (Shape{static_cast<std::uint64_t>(n_before), 8}));
+      }
+    }
+  }
+}
+
 }  // namespace

@@ -471,7 +471,7 @@ TEST_P(GatheredFailures, PathsOfFieldsThatWait) {
   }
   // Another spelling of the field's path, and paths that only share its prefix.
   EXPECT_TRUE(program.writer->set_attribute("/u/x/", "units", text).ok());
-  EXPECT_TRUE(program.writer->set_attribute("/u/xyz", "units", text).ok());
+  EXPECT_TRUE(program.writer->set_attribute("/u/xyz/", "units", text).ok());
   EXPECT_TRUE(program.writer->set_attribute("/u", "units", text).ok());
   all.push_back(program.define("/u/x0", {40}, "chunk=8x"));
   end_step(1);

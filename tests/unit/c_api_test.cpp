@@ -93,7 +93,8 @@ TEST_F(CApi, ANullFileIsRefusedEverywhere) {
   EXPECT_EQ(tailrace_attribute_set_f64(nullptr, "/", "a", 1, &real), refused);
   EXPECT_EQ(tailrace_file_on_progress(nullptr, nullptr, nullptr), refused);
   EXPECT_EQ(tailrace_file_on_log(nullptr, nullptr, nullptr), refused);
-  EXPECT_STREQ(tailrace_thread_error(), "the file is NULL");
+  EXPECT_STREQ(tailrace_thread_error(),
+               "the file is not open (NULL); call create or open before, and check their result");
   EXPECT_STREQ(tailrace_file_error(nullptr), "the file is NULL");
   tailrace_file_abandon(nullptr);
 }
