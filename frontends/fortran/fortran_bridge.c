@@ -6,6 +6,8 @@
  * and reported to the file like a failed put: the next end_step fails on all ranks.
  */
 
+#define _POSIX_C_SOURCE 200809L /* nanosleep */
+
 #include <ISO_Fortran_binding.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,6 +15,7 @@
 #include <string.h>
 #include <tailrace/reader.h>
 #include <tailrace/tailrace.h>
+#include <time.h>
 
 #ifdef TAILRACE_WITH_MPI
 #include <mpi.h>
@@ -52,9 +55,39 @@ static tailrace_error remembered(tailrace_file* file, tailrace_error error) {
   return error;
 }
 
+/* Refuse a call on a file or reader that is not open. */
+#define NEEDS_OPEN(object, kind, call)                                          \
+  do {                                                                          \
+    if ((object) == NULL)                                                       \
+      return fail(call ": the " kind " is not open; create or open it before"); \
+  } while (0)
+
 /* Return the text of this thread's last failure. */
 const char* tailrace_fortran_error(void) {
   return own_text[0] != '\0' ? own_text : tailrace_thread_error();
+}
+
+/* Rank of this process in `comm`, a communicator of mpi or mpif.h; NULL: 0. */
+int tailrace_fortran_rank(const int* comm) {
+  int rank = 0;
+#ifdef TAILRACE_WITH_MPI
+  int usable = 0;
+  MPI_Initialized(&usable);
+  if (comm != NULL && usable) MPI_Comm_rank(MPI_Comm_f2c((MPI_Fint)*comm), &rank);
+#else
+  (void)comm;
+#endif
+  return rank;
+}
+
+/* End a rank whose error is that of all ranks, which rank 0 prints. Give rank 0 time for that,
+ * because a launcher stops all ranks when the first one ends. Returns if the error is this rank's
+ * own. */
+void tailrace_fortran_end_quietly(int rank) {
+  if (rank == 0 || own_text[0] != '\0') return;
+  const struct timespec second = {.tv_sec = 1, .tv_nsec = 0};
+  (void)nanosleep(&second, NULL);
+  exit(EXIT_FAILURE);
 }
 
 size_t tailrace_fortran_length(const char* text) { return text == NULL ? 0 : strlen(text); }
@@ -252,6 +285,7 @@ tailrace_error tailrace_fortran_recover(const char* path, const int* comm, int* 
 }
 
 tailrace_error tailrace_fortran_close(tailrace_file* file) {
+  NEEDS_OPEN(file, "file", "close");
   return passed_on(tailrace_file_close(file));
 }
 
@@ -276,6 +310,7 @@ tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, in
                                        const char* options, uint64_t* field, size_t* n_dims) {
   uint64_t extents[TAILRACE_RANK_MAX];
   const char* names[TAILRACE_RANK_MAX];
+  NEEDS_OPEN(file, "file", "define");
   *n_dims = SIZE_MAX;
   tailrace_error error = reversed(shape, "shape", 0, n_dims, extents);
   if (error == TAILRACE_OK && n_names >= 0) error = reversed_names(texts, n_names, *n_dims, names);
@@ -309,6 +344,8 @@ tailrace_error tailrace_fortran_define(tailrace_file* file, const char* path, in
 static tailrace_error put_values(tailrace_file* file, uint64_t field, int dtype, size_t n_dims,
                                  const CFI_cdesc_t* start, const CFI_cdesc_t* count,
                                  const CFI_cdesc_t* values, int copies) {
+  NEEDS_OPEN(file, "file", "put");
+  if (field == UINT64_MAX) return fail("put: the field is not defined; call define before it");
   if (!fits(values, (tailrace_dtype)dtype)) {
     char text[64];
     return fail("values have type %s, the field has type %s", type_text(values, text, sizeof text),
@@ -399,6 +436,7 @@ static tailrace_dtype dtype_of(const CFI_cdesc_t* list) {
 
 static tailrace_error set_coordinate(tailrace_file* file, const char* path,
                                      const CFI_cdesc_t* values, const char* units) {
+  NEEDS_OPEN(file, "file", "set_coordinate");
   const tailrace_dtype dtype = dtype_of(values);
   if (dtype == 0 || values->rank != 1 || is_assumed_size(values)) {
     return fail("values must be a list of reals or integers");
@@ -420,6 +458,7 @@ tailrace_error tailrace_fortran_coordinate(tailrace_file* file, const char* path
 
 tailrace_error tailrace_fortran_time(tailrace_file* file, const char* path, double value,
                                      const char* units) {
+  NEEDS_OPEN(file, "file", "set_time");
   return passed_on(tailrace_time_set(file, text_or_null(path), value, text_or_null(units)));
 }
 
@@ -436,6 +475,7 @@ static double real_at(const CFI_cdesc_t* list, size_t i) {
 
 static tailrace_error set_attribute(tailrace_file* file, const char* path, const char* name,
                                     const CFI_cdesc_t* value) {
+  NEEDS_OPEN(file, "file", "set_attribute");
   const int real = is_real(value->type);
   if ((!real && !is_signed_integer(value->type)) || value->elem_len > 8 || value->rank > 1) {
     return fail("attribute \"%s\" must be a real or integer number, or a list of these", name);
@@ -465,10 +505,12 @@ tailrace_error tailrace_fortran_attribute(tailrace_file* file, const char* path,
 
 tailrace_error tailrace_fortran_text_attribute(tailrace_file* file, const char* path,
                                                const char* name, const char* text) {
+  NEEDS_OPEN(file, "file", "set_attribute");
   return passed_on(tailrace_attribute_set_text(file, path, name, text));
 }
 
 tailrace_error tailrace_fortran_fail_step(tailrace_file* file, const char* why) {
+  NEEDS_OPEN(file, "file", "fail_step");
   return passed_on(tailrace_file_fail_step(file, why));
 }
 
@@ -483,12 +525,14 @@ typedef struct {
 
 tailrace_error tailrace_fortran_end_step(tailrace_file* file, int waits, fortran_report* report) {
   const tailrace_step_report* step = NULL;
+  memset(report, 0, sizeof *report);
+  if (file == NULL && waits) NEEDS_OPEN(file, "file", "wait");
+  NEEDS_OPEN(file, "file", "end_step");
   const tailrace_error error =
       passed_on(waits ? tailrace_file_wait(file, &step) : tailrace_file_end_step(file, &step));
-  memset(report, 0, sizeof *report);
   if (step == NULL) return error;
   *report = (fortran_report){
-      .step_index = (int64_t)step->step_index,
+      .step_index = (int64_t)step->step_index + 1,
       .n_fields = (int64_t)step->n_fields,
       .raw_bytes = (int64_t)step->raw_bytes,
       .encoded_bytes = (int64_t)step->encoded_bytes,
@@ -538,6 +582,7 @@ tailrace_error tailrace_fortran_refresh(tailrace_reader* reader) {
 /* Describe the dataset of a path: dtype 0 if it is not numeric; extents in Fortran's order. */
 tailrace_error tailrace_fortran_inquire(tailrace_reader* reader, const char* path, size_t* dataset,
                                         int* dtype, int* n_dims, int64_t* extents) {
+  NEEDS_OPEN(reader, "reader", "read or inquire");
   tailrace_dataset_info info;
   tailrace_error error = passed_on(tailrace_reader_find(reader, path, dataset));
   if (error == TAILRACE_OK) {
@@ -639,6 +684,8 @@ const char* tailrace_fortran_path(const tailrace_reader* reader, int64_t number)
   return info.path;
 }
 
+#define NO_STEP (-INT64_MAX) /* no_step of tailrace.f90: read the dataset, not a step of it */
+
 /* The requested slab, and the memory for its elements. */
 typedef struct {
   tailrace_read_request request;
@@ -664,7 +711,7 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
                 type_text(values, text, sizeof text));
   }
   size_t n = (size_t)n_dims;
-  if (step != 0) {
+  if (step != NO_STEP) {
     uint64_t n_steps = 0;
     error = passed_on(tailrace_reader_n_steps(reader, path, &n_steps));
     if (error != TAILRACE_OK) return error;
@@ -675,7 +722,7 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
     --n;
   }
   error = box_of(n, start, count, values, &made->part);
-  if (error == TAILRACE_OK && step != 0) { /* Time is the file's first dimension. */
+  if (error == TAILRACE_OK && step != NO_STEP) { /* Time is the file's first dimension. */
     memmove(made->part.start + 1, made->part.start, n * sizeof *made->part.start);
     memmove(made->part.count + 1, made->part.count, n * sizeof *made->part.count);
     made->part.start[0] = (uint64_t)(step - 1);
@@ -702,7 +749,7 @@ static tailrace_error prepare_reading(tailrace_reader* reader, const char* path,
   return TAILRACE_OK;
 }
 
-/* Read a slab. `step`: of this step, from 1, without the dimension time; 0: of the dataset.
+/* Read a slab. `step`: of this step, from 1, without the dimension time; NO_STEP: of the dataset.
  * `collective`: all ranks call it, and a chunk that several ranks need is decoded once. If one
  * rank's request is invalid, all fail. */
 tailrace_error tailrace_fortran_read(tailrace_reader* reader, const char* path, int64_t step,

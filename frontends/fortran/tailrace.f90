@@ -45,6 +45,8 @@ module tailrace
   integer, parameter, public :: tailrace_uint64 = 10
 
   integer, parameter :: most_dims = 32
+  !> Step number that stands for the whole dataset (NO_STEP in fortran_bridge.c).
+  integer(c_int64_t), parameter :: no_step = -huge(0_c_int64_t)
 
   !> A field of one file, valid from define() until the file is closed.
   type, public :: tailrace_field
@@ -56,7 +58,8 @@ module tailrace
 
   !> Report of one step, over all ranks; seconds are those of the slowest rank.
   type, public, bind(C) :: tailrace_report
-    integer(c_int64_t) :: step_index, n_fields
+    integer(c_int64_t) :: step_index     !< counted from 1
+    integer(c_int64_t) :: n_fields
     integer(c_int64_t) :: raw_bytes      !< uncompressed
     integer(c_int64_t) :: encoded_bytes
     integer(c_int64_t) :: file_bytes     !< length of the file after the step
@@ -77,6 +80,7 @@ module tailrace
   type, public :: tailrace_file
     private
     type(c_ptr) :: handle = c_null_ptr
+    integer(c_int) :: rank = 0
   contains
     procedure :: create => file_create
     procedure :: open => file_open
@@ -377,6 +381,15 @@ module tailrace
       import
       type(c_ptr) :: c_error
     end function c_error
+    function c_rank(comm) bind(C, name="tailrace_fortran_rank")
+      import
+      integer(c_int), intent(in), optional :: comm
+      integer(c_int) :: c_rank
+    end function c_rank
+    subroutine c_end_quietly(rank) bind(C, name="tailrace_fortran_end_quietly")
+      import
+      integer(c_int), value :: rank
+    end subroutine c_end_quietly
     function c_length(text) bind(C, name="tailrace_fortran_length")
       import
       type(c_ptr), value :: text
@@ -469,16 +482,21 @@ contains
     text = trim(adjustl(digits))
   end function number_text
 
-  subroutine judge(code, stat, errmsg)
+  !> Return a failure, or stop. `rank`: of a call that fails alike on all ranks; then rank 0 speaks
+  !! for all.
+  subroutine judge(code, stat, errmsg, rank)
     integer(c_int), intent(in) :: code
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
+    integer(c_int), intent(in), optional :: rank
     character(:), allocatable :: text
     if (present(stat)) stat = code
     if (code == tailrace_ok) return
     text = text_from(c_error())
     if (present(errmsg)) errmsg = text
-    if (.not. present(stat)) error stop 'tailrace: '//text
+    if (present(stat)) return
+    if (present(rank)) call c_end_quietly(rank)
+    error stop 'tailrace: '//text
   end subroutine judge
 
   !> Return the library's version, such as "0.1.0".
@@ -536,7 +554,9 @@ contains
     call join(all, 'bound', bound)
     call join(all, 'mode', mode)
     call join_switch(all, 'replace', replace)
-    call judge(c_file(c_text(path), int(opens, c_int), comm, c_text(all), file%handle), stat, errmsg)
+    file%rank = c_rank(comm)
+    call judge(c_file(c_text(path), int(opens, c_int), comm, c_text(all), file%handle), stat, errmsg, &
+               file%rank)
   end subroutine begin
 
   !> End the open step, if any, and close the file, which is closed in every case. Collective.
@@ -547,7 +567,7 @@ contains
     integer(c_int) :: code
     code = c_close(file%handle)
     file%handle = c_null_ptr
-    call judge(code, stat, errmsg)
+    call judge(code, stat, errmsg, file%rank)
   end subroutine file_close
 
   !> Drop everything uncommitted and close. Not collective; never fails.
@@ -653,7 +673,7 @@ contains
     integer(c_int) :: code
     code = c_end_step(file%handle, 0_c_int, made)
     if (present(report)) report = made
-    call judge(code, stat, errmsg)
+    call judge(code, stat, errmsg, file%rank)
   end subroutine file_end_step
 
   !> Wait until the step that was handed over last is committed. Collective.
@@ -666,14 +686,14 @@ contains
     integer(c_int) :: code
     code = c_end_step(file%handle, 1_c_int, made)
     if (present(report)) report = made
-    call judge(code, stat, errmsg)
+    call judge(code, stat, errmsg, file%rank)
   end subroutine file_wait
 
-  !> Return the last step that is certainly in the file, counted from 0 by calls of end_step(); -1:
-  !! none (tailrace_file_last_committed_step in tailrace.h). Not collective.
+  !> Return the last step that is certainly in the file, counted from 1 by calls of end_step(); 0:
+  !! none. tailrace_file_last_committed_step of tailrace.h counts from 0. Not collective.
   integer(c_int64_t) function file_last_committed_step(file)
     class(tailrace_file), intent(in) :: file
-    file_last_committed_step = c_last_committed_step(file%handle)
+    file_last_committed_step = c_last_committed_step(file%handle) + 1
   end function file_last_committed_step
 
   ! --- idle time (mode in_situ): marks of when the program needs its thread and its network
@@ -819,7 +839,7 @@ contains
     type(*), dimension(..), intent(in), optional :: start, count, stride
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call judge(c_read(reader%handle, c_text(path), 0_c_int64_t, start, count, stride, values, &
+    call judge(c_read(reader%handle, c_text(path), no_step, start, count, stride, values, &
                       0_c_int), stat, errmsg)
   end subroutine reader_read
 
@@ -832,7 +852,7 @@ contains
     type(*), dimension(..), intent(in), optional :: start, count, stride
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
-    call judge(c_read(reader%handle, c_text(path), 0_c_int64_t, start, count, stride, values, &
+    call judge(c_read(reader%handle, c_text(path), no_step, start, count, stride, values, &
                       1_c_int), stat, errmsg)
   end subroutine reader_read_all
 
@@ -866,14 +886,17 @@ contains
     integer, intent(out), optional :: stat
     character(*), intent(inout), optional :: errmsg
     integer(c_int64_t) :: number
-    number = -1
+    number = 0  ! No step has this number.
     select type (step)
+    type is (integer(c_int8_t))
+      number = step
+    type is (integer(c_int16_t))
+      number = step
     type is (integer(c_int32_t))
       number = step
     type is (integer(c_int64_t))
-      number = step
+      number = max(step, no_step + 1)
     end select
-    if (number == 0) number = -1
     call judge(c_read(reader%handle, c_text(path), number, start, count, values=values, &
                       collective=1_c_int), stat, errmsg)
   end subroutine reader_read_step

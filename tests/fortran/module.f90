@@ -410,7 +410,8 @@ contains
         call expect(asked_times == 3, 'idle_until that waits')
       end do
       call file%wait(report)
-      call expect(report%is_there == 1 .and. report%step_index == 2, 'wait')
+      call expect(report%is_there == 1 .and. report%step_index == 3, 'wait')
+      call expect(file%last_committed_step() == 3, 'the last committed step, counted from 1')
       call expect(report%raw_bytes == 4_int64*nx*ny*n_ranks, 'bytes of a step')
       call file%close()
       call file%open(in_folder(trim(modes(m))//'.h5'), comm=MPI_COMM_WORLD%mpi_val)
@@ -441,8 +442,31 @@ contains
     call reader%read_step('/t', merge(5, 1, rank == 0), whole, stat=stat, errmsg=text)
     call expect(stat == tailrace_invalid_argument .and. index(text, 'step 5 does not exist') > 0, &
                 trim(text))
+    call reader%read_step('/t', 0, whole, stat=stat, errmsg=text)
+    call expect(stat == tailrace_invalid_argument .and. &
+                index(text, 'step 0 does not exist; it has 4, counted from 1') > 0, trim(text))
     call reader%close()
+    call calls_too_early()
   end subroutine read_steps
+
+  !> Calls on a file that is not open, and on a field that is not defined, are named.
+  subroutine calls_too_early()
+    type(tailrace_file) :: file
+    type(tailrace_field) :: field
+    integer :: stat
+    character(300) :: text
+    call file%define('/u', tailrace_real64, [4], field, stat=stat, errmsg=text)
+    call expect(index(text, 'define: the file is not open') > 0, trim(text))
+    call file%end_step(stat=stat, errmsg=text)
+    call expect(index(text, 'end_step: the file is not open') > 0, trim(text))
+    call file%create(in_folder('early.h5'), comm=MPI_COMM_WORLD%mpi_val, replace=.true.)
+    call expect(file%last_committed_step() == 0, 'no step is committed')
+    call file%put(field, [1d0, 2d0], stat=stat, errmsg=text)
+    call expect(index(text, 'put: the field is not defined') > 0, trim(text))
+    call file%end_step(stat=stat, errmsg=text)
+    call expect(stat == tailrace_invalid_argument, trim(text))
+    call file%close()
+  end subroutine calls_too_early
 
   !> A file without a communicator is abandoned.
   subroutine alone()
