@@ -262,8 +262,9 @@ class Writer final {
   DimensionTable dimensions_;      ///< Named dimensions of the committed steps.
   bool knows_dimensions_ = false;  ///< dimensions_ includes those of an opened file.
   std::vector<std::string> new_placeholders_;  ///< Scales that the open step must make.
-  StepDimensions step_dimensions_;             ///< Rank 0 only; used while output_ publishes.
-  std::optional<PutPattern> last_puts_;        ///< Puts of this rank in the last step with owners.
+  Status coordinates_fit_;  ///< Do fields have the dimensions of the open step's coordinates?
+  StepDimensions step_dimensions_;       ///< Rank 0 only; used while output_ publishes.
+  std::optional<PutPattern> last_puts_;  ///< Puts of this rank in the last step with owners.
   std::vector<std::size_t> last_field_indices_;  ///< Agreed for that step.
   std::vector<std::size_t> last_taking_part_;    ///< Gathered fields put in the last step; agreed.
   std::shared_ptr<const Ownership> last_ownership_;

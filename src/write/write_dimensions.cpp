@@ -85,6 +85,7 @@ Status Writer::try_dimensions(const std::vector<FieldState>& fields) const {
 /// Check the names and lengths of a step's dimensions. Equal on all ranks; not collective.
 Status Writer::plan_dimensions(std::span<FieldState* const> active) {
   new_placeholders_.clear();
+  coordinates_fit_ = Status();
   const std::vector<NamedDataset> datasets =
       with_coordinates(named_datasets(active), record_.coordinates);
   const std::vector<NamedDataset> waiting = gathered_.named_steps(true);
@@ -93,7 +94,7 @@ Status Writer::plan_dimensions(std::span<FieldState* const> active) {
   TAILRACE_TRY(next.add(datasets));
   const std::vector<NamedDataset> earlier = gathered_.named_steps(false);
   TAILRACE_TRY(next.check_times(datasets, waiting, earlier));
-  TAILRACE_TRY(next.check_coordinates(record_.coordinates, waiting, earlier));
+  coordinates_fit_ = next.check_coordinates(record_.coordinates, waiting, earlier);
   new_placeholders_ = next.new_placeholders(dimensions_);
   for (const std::string& path : new_placeholders_) {
     for (const FieldState& field : record_.fields) {
@@ -119,7 +120,9 @@ Status Writer::check_dimensions(std::span<FieldState* const> active) {
   if (continued.empty() && new_placeholders_.empty() && record_.coordinates.empty()) {
     return Status();
   }
-  return step_dimensions_.check(output_.file(), continued, new_placeholders_, record_.coordinates);
+  TAILRACE_TRY(
+      step_dimensions_.check(output_.file(), continued, new_placeholders_, record_.coordinates));
+  return coordinates_fit_;  // Last, since a coordinate below a field has a better explanation.
 }
 
 /// Check that each attribute belongs to an object of the file or of this step. A path that ends in
