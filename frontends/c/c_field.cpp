@@ -101,10 +101,22 @@ Box box_of(const Shape& shape, const std::uint64_t* start, const std::uint64_t* 
   return box;
 }
 
+/// Run `action`, which puts values. The C++ and Fortran interfaces leave its failure to the next
+/// end_step, so the program may not have received it.
+template <class Action>
+tailrace_error recorded_put(tailrace_file* file, Action&& action) {
+  const bool is_open = file != nullptr && file->opened != nullptr;
+  const std::optional<std::uint64_t> before =
+      is_open ? file->opened->n_reported : std::optional<std::uint64_t>();
+  const tailrace_error error = recorded_on(file, std::forward<Action>(action));
+  if (is_open) file->opened->n_reported = before;
+  return error;
+}
+
 tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_t* start,
                    const std::uint64_t* count, const void* values, bool copy,
                    const std::int64_t* strides = nullptr) {
-  return recorded_on(file, [&] {
+  return recorded_put(file, [&] {
     // An unknown field number also goes to the writer, which stores the failure for end_step.
     const bool known = field < file->opened->shapes.size();
     const Box box = known ? box_of(file->opened->shapes[field], start, count) : Box{};
@@ -114,7 +126,7 @@ tailrace_error put(tailrace_file* file, tailrace_field field, const std::uint64_
 
 tailrace_error put_device(tailrace_file* file, tailrace_field field, const std::uint64_t* start,
                           const std::uint64_t* count, const void* values) {
-  return recorded_on(file, [&] {
+  return recorded_put(file, [&] {
     const bool known = field < file->opened->shapes.size();
     const Box box = known ? box_of(file->opened->shapes[field], start, count) : Box{};
     return file->opened->writer->put_device(field, box, values, file->opened->copy_from_device);

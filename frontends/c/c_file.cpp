@@ -88,15 +88,17 @@ Status check_arguments(const char* path, const char* options_text, tailrace_file
   return apply_file_options(options_text == nullptr ? "" : options_text, options).within(path);
 }
 
-/// Report a file that ends without a close: to its log callback, or on stderr by rank 0.
-/// @param how  "was destroyed"
+/// Report a file that ends without a close: to its log callback, or on stderr by rank 0. A failure
+/// that the program has received is not repeated.
+/// @param how  "was abandoned"
 /// @param speaks  false: only to the log callback.
 void report_unclosed(const OpenedFile& file, std::string_view how, bool speaks) {
+  const Writer& writer = *file.writer;
   if (file.pid != ::getpid() || (!file.log && !(speaks && file.writer->comm().is_root()))) return;
-  const std::optional<std::uint64_t> last = file.writer->last_committed_step();
-  const std::string what = file.path + " " + std::string(how) +
-                           " without a close; uncommitted data are lost; " +
-                           last_committed_text(last) + (last ? " (counted from 0)" : "");
+  if (speaks && file.n_reported && !writer.loses_steps(*file.n_reported)) return;
+  const std::string what =
+      file.path + " " + std::string(how) + "; " + writer.outcome_text() +
+      (writer.was_open_at_finalize() ? "; call close() before MPI_Finalize" : "");
   if (file.log) {
     file.log(what);
   } else {
@@ -109,7 +111,7 @@ void report_files_left_open() noexcept {
   (void)guarded(nullptr, [&files = all] {
     for (const tailrace_file& file : files) {
       if (file.opened == nullptr || file.opened->log) continue;  // A callback may be gone.
-      report_unclosed(*file.opened, "was left open at the end of the program", true);
+      report_unclosed(*file.opened, "was left without close() at the end of the program", true);
     }
     return Status();
   });
@@ -120,6 +122,7 @@ void end_unclosed(tailrace_file* file, std::string_view how, bool speaks) noexce
   const std::unique_ptr<OpenedFile> ended = std::move(file->opened);
   if (ended != nullptr) {
     (void)guarded(nullptr, [&] {
+      ended->writer->abandon();
       report_unclosed(*ended, how, speaks);
       return Status();
     });
@@ -136,7 +139,10 @@ Status start_file(MakeWriter make_writer, const char* path, const void* mpi_comm
 
   opened->field_defaults = options.field_defaults;
   opened->path = path;
-  TAILRACE_TAKE(opened->writer, make_writer(std::move(comm), path, options));
+  opened->alone = mpi_comm == nullptr;
+  Result<std::unique_ptr<Writer>> made = make_writer(std::move(comm), path, options);
+  if (!made.ok()) return with_communicator_hint(made.status(), opened->alone);
+  opened->writer = std::move(*made);
   static const int reports_at_exit = std::atexit(report_files_left_open);
   static_cast<void>(reports_at_exit);
   *file = new_handle<tailrace_file>({std::move(opened), {}});
@@ -310,7 +316,9 @@ tailrace_error tailrace_file_close(tailrace_file* file) {
   }
   const std::unique_ptr<tailrace::OpenedFile> ended = std::move(file->opened);
   file->error = {};
-  return tailrace::guarded(nullptr, [&] { return ended->writer->close(); });
+  return tailrace::guarded(nullptr, [&] {
+    return tailrace::with_communicator_hint(ended->writer->close(), ended->alone);
+  });
 }
 
 void tailrace_file_abandon(tailrace_file* file) {
@@ -318,7 +326,7 @@ void tailrace_file_abandon(tailrace_file* file) {
 }
 
 void tailrace_file_destroy(tailrace_file* file) {
-  tailrace::end_unclosed(file, "was destroyed", true);
+  tailrace::end_unclosed(file, "was left without close()", true);
 }
 
 tailrace_error tailrace_file_on_progress(tailrace_file* file, tailrace_progress_callback callback,
@@ -353,7 +361,9 @@ tailrace_error tailrace_file_end_step(tailrace_file* file, const tailrace_step_r
   return tailrace::guarded_on(file, [&]() -> tailrace::Status {
     file->opened->last_report.reset();
     file->opened->times_of_step.clear();
+    file->opened->n_reported.reset();
     tailrace::Result<tailrace::StepReport> step = file->opened->writer->end_step();
+    if (!step.ok()) file->opened->n_reported = file->opened->writer->n_ended_steps();
     return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
   });
 }
@@ -362,7 +372,9 @@ tailrace_error tailrace_file_wait(tailrace_file* file, const tailrace_step_repor
   if (report != nullptr) *report = nullptr;
   return tailrace::guarded_on(file, [&]() -> tailrace::Status {
     file->opened->last_report.reset();
+    file->opened->n_reported.reset();
     tailrace::Result<std::optional<tailrace::StepReport>> step = file->opened->writer->wait();
+    if (!step.ok()) file->opened->n_reported = file->opened->writer->n_ended_steps();
     return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
   });
 }

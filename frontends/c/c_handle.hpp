@@ -60,6 +60,25 @@ inline Result<std::unique_ptr<Comm>> given_comm(const void* mpi_comm, std::size_
   return mpi_comm == nullptr ? make_self_comm() : make_mpi_comm(mpi_comm, mpi_comm_bytes);
 }
 
+/// Add to a failure that ranks cause each other if each writes the same file alone: the program has
+/// several ranks, and has given no communicator.
+inline Status with_communicator_hint(const Status& failure, bool alone) {
+  const bool by_others = failure.message().find(" is being written by ") != std::string::npos ||
+                         failure.message().find(" while this job wrote it") != std::string::npos;
+  if (!alone || failure.ok()) return failure;
+  if (failure.code() != Code::bad_coverage && failure.code() != Code::already_exists &&
+      !(failure.code() == Code::io_error && by_others)) {
+    return failure;
+  }
+  const int n_ranks = n_ranks_of_program();
+  if (n_ranks == 1) return failure;
+  return Status(failure.code(),
+                failure.message() + "; this process opened the file for itself, but MPI has " +
+                    std::to_string(n_ranks) +
+                    " ranks: to share the file, pass the communicator (C: TAILRACE_MPI(comm), "
+                    "C++: tailrace::mpi(comm), Fortran: comm=)");
+}
+
 }  // namespace tailrace
 
 namespace tailrace {
@@ -75,8 +94,12 @@ struct OpenedFile {
   std::set<std::string> times_of_step;  ///< Paths given to it since the last end_step.
   std::unique_ptr<HeldReport> last_report;
   std::string path;
+  bool alone = false;  ///< Opened without a communicator.
   CopyFromDevice copy_from_device;
   LogCallback log;  ///< The writer's callback, also used if the file is abandoned.
+  /// Set if a call has failed since the last good end_step: number of steps whose loss its text
+  /// names, from the first one.
+  std::optional<std::uint64_t> n_reported;
   pid_t pid = ::getpid();
 };
 
@@ -136,7 +159,11 @@ tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
     wrong = "the file was opened before fork(); only the parent process can write it";
   }
   if (wrong != nullptr) return remember(file, Code::invalid_argument, wrong);
-  return guarded(file, std::forward<Action>(action));
+  const bool alone = file->opened->alone;
+  const tailrace_error error =
+      guarded(file, [&] { return with_communicator_hint(std::forward<Action>(action)(), alone); });
+  if (error != TAILRACE_OK && !file->opened->n_reported) file->opened->n_reported = 0;
+  return error;
 }
 
 /// Run `action`, which only records, and report its failure to the writer, too. The next end_step

@@ -327,9 +327,10 @@ TAILRACE_API tailrace_error tailrace_file_close(tailrace_file* file);
 TAILRACE_API void tailrace_file_abandon(tailrace_file* file);
 
 /* Form of tailrace_file_abandon for destructors: a file that is still open was forgotten. The log
- * callback gets a line with the last committed step; without a callback, rank 0 writes it to
- * stderr. Files that are still open when the program exits get such a line, too. Not collective.
- * Never fails. */
+ * callback gets a line with the steps that are in the file, and those that are lost. Without a
+ * callback, rank 0 writes the line to stderr, unless a failed call has already returned as much.
+ * Files that are still open when the program exits get such a line, too. MPI_Finalize abandons all
+ * files that are still open; destroy may be called afterwards. Not collective. Never fails. */
 TAILRACE_API void tailrace_file_destroy(tailrace_file* file);
 
 /* Text of the last failed call on this file; "" before the first failure.

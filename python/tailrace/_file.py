@@ -13,7 +13,8 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from ._engine_loader import communicator, engine, plugin_path
-from ._errors import ArgumentError, ExistsError, TailraceError, UnsupportedError, text_of
+from ._errors import (ArgumentError, ExistsError, StorageError, TailraceError, UnsupportedError,
+                      text_of)
 from ._group import Group
 from ._keywords import CODECS, FILE, READING, VARIABLE, Bytes, given, with_hints
 from ._model import Encoded, Model, netcdf_path
@@ -75,8 +76,10 @@ class File(Group):
             self._engine_file: Any = engine().open(
                 path=self.filename, mode=mode, options=options, plugin_path=plugin_path(),
                 comm=handle)
-        except ExistsError as failure:
-            raise ExistsError(str(failure).replace("option replace=on", 'mode "w"')) from None
+        except (StorageError, ExistsError) as failure:
+            hint = "" if comm is not None else _forgotten_communicator(str(failure))
+            raise type(failure)(str(failure).replace("option replace=on", 'mode "w"') +
+                                hint) from None
         if self._engine_file.rank == 0:
             for remark in self._engine_file.remarks():
                 warn(remark)
@@ -330,6 +333,18 @@ def _open_again(path: str, options: str) -> File:
     return found
 
 
+def _forgotten_communicator(failure: str) -> str:
+    """Return a hint if ranks of this program may each write the file alone, else nothing."""
+    mpi = sys.modules.get("mpi4py.MPI")
+    caused = any(part in failure for part in (" is being written by ", "exists"))
+    if mpi is None or not caused or not mpi.Is_initialized() or mpi.Is_finalized():
+        return ""
+    n_ranks = mpi.COMM_WORLD.size
+    return "" if n_ranks == 1 else (
+        f"; this process opened the file for itself, but MPI has {n_ranks} ranks: to share the "
+        "file, pass comm=MPI.COMM_WORLD")
+
+
 def _close_dropped(engine_file: Any, writes: bool, alone: bool, path: str, pid: int) -> None:
     """Close a file that was dropped without close(). A failure goes to stderr and the exit status.
     A file of several ranks cannot be closed by one of them, and loses what was not flushed."""
@@ -343,7 +358,7 @@ def _close_dropped(engine_file: Any, writes: bool, alone: bool, path: str, pid: 
     if not alone:
         if writes and engine_file.is_open and engine_file.rank == 0:
             print(printable(f"tailrace: the program did not close {path}; what was written since "
-                            "the last flush() is lost"), file=sys.stderr, flush=True)
+                            "the last flush() is lost; call close() on all ranks before MPI.Finalize()"), file=sys.stderr, flush=True)
         return
     try:
         engine_file.close()

@@ -247,6 +247,10 @@ class Comm {
   /// Resources that only all ranks together can free are freed when they make the next Comm of the
   /// same communicator, or by MPI_Finalize.
   virtual void abandon() {}
+  /// Register `call`, which MPI_Finalize runs on this process before it frees what this Comm uses.
+  /// For owners whose threads or destructors use that memory; `call` must be local. A second
+  /// registration replaces the first; the end of the Comm drops it. Not collective.
+  virtual void before_finalize(std::function<void()> /*call*/) {}
 
   /// Agree on one Status: the same on every rank. It is the failure of the lowest failing rank,
   /// with that rank's number. If no rank has failed, it is the first decision noted by decide()

@@ -32,6 +32,10 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t ha
 /// in a build without MPI. Not collective. Callable before MPI_Init.
 std::string mpi_library_version();
 
+/// Number of ranks of MPI_COMM_WORLD; 1 without MPI, before MPI_Init and after MPI_Finalize. Not
+/// collective.
+int n_ranks_of_program();
+
 /// MPI for programs (CLI, bench). Initialises MPI if the process was started by mpiexec, and
 /// finalises it at the end of the scope. Without MPI, or outside mpiexec, world() is a single rank.
 class MpiSession {

@@ -8,6 +8,8 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void*, std::size_t, bool) {
   return Status(Code::unsupported, "this Tailrace was built without MPI; pass no communicator");
 }
 
+int n_ranks_of_program() { return 1; }
+
 std::string mpi_library_version() { return "none (built without MPI)"; }
 
 MpiSession::MpiSession(int*, char***) {}

@@ -19,8 +19,10 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -262,6 +264,9 @@ class MpiComm final : public Comm {
   }
 
   void abandon() override { abandoned_ = true; }
+  void before_finalize(std::function<void()> call) override {
+    finalize_call_.emplace(std::move(call));
+  }
 
   Result<std::unique_ptr<Tail>> create_tail(std::uint64_t address) override {
     MPI_Comm_set_errhandler(parts().comm, MPI_ERRORS_RETURN);
@@ -403,6 +408,7 @@ class MpiComm final : public Comm {
   int n_ranks_on_node_ = 1;  ///< Pretended nodes count.
   int n_ranks_on_host_ = 1;  ///< They share the cores.
   bool abandoned_ = false;
+  std::optional<FinalizeCall> finalize_call_;
   std::shared_ptr<Errands> errands_ = std::make_shared<Errands>();
 };
 
@@ -427,6 +433,16 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void* mpi_comm, std::size_t ha
   }
   const MPI_Comm parent = *static_cast<const MPI_Comm*>(mpi_comm);
   return std::unique_ptr<Comm>(std::make_unique<MpiComm>(MpiPool::of(parent, lasting)));
+}
+
+int n_ranks_of_program() {
+  int initialised = 0;
+  int finalized = 0;
+  int n_ranks = 1;
+  MPI_Initialized(&initialised);
+  MPI_Finalized(&finalized);
+  if (initialised != 0 && finalized == 0) MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+  return n_ranks;
 }
 
 std::string mpi_library_version() {

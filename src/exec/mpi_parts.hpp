@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -203,6 +204,19 @@ class MpiPool {
   std::atomic<int> n_users_{0};        ///< Objects of MpiComm on this rank.
   std::atomic<bool> given_up_{false};  ///< This rank has given up an MpiComm.
   std::atomic<bool> ended_{false};
+};
+
+/// Call that MPI_Finalize makes once, before it ends the pools; dropped with this object.
+class FinalizeCall {
+ public:
+  explicit FinalizeCall(std::function<void()> call);
+  ~FinalizeCall();
+  FinalizeCall(const FinalizeCall&) = delete;
+  FinalizeCall& operator=(const FinalizeCall&) = delete;
+  void run() const { call_(); }
+
+ private:
+  std::function<void()> call_;
 };
 
 // --- The shared end of the file over MPI: node-local atomics, and messages between nodes.

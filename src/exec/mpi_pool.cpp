@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
+#include <list>
 #include <mutex>
 #include <utility>
 
@@ -109,10 +111,11 @@ void pretend_nodes(MPI_Comm comm, MPI_Comm& node_comm) {
   node_comm = part;
 }
 
-/// Pools that have not ended, in the order in which they were made.
+/// Pools that have not ended, in the order in which they were made, and calls to make before.
 struct Pools {
   std::mutex mutex;
   std::vector<std::shared_ptr<MpiPool>> list;
+  std::list<const FinalizeCall*> calls;
 };
 
 /// Never destroyed, since MPI may delete attributes at the end of the process.
@@ -124,9 +127,25 @@ Pools& pools() {
 /// True once MPI_Finalize has begun to end the pools: no communicator may be freed afterwards.
 bool finalizing = false;
 
+/// Make all calls of the owners of Comms. An object may end within its own call, or by another one.
+void make_finalize_calls() {
+  auto& [mutex, list, calls] = pools();
+  while (true) {
+    const FinalizeCall* next = nullptr;
+    {
+      const std::scoped_lock lock(mutex);
+      if (calls.empty()) return;
+      next = calls.front();
+      calls.pop_front();
+    }
+    next->run();
+  }
+}
+
 /// End all pools while all of MPI still works. Two ranks have the pools that they share in the same
 /// order, because making a pool waits for all of its ranks.
 void end_pools() {
+  make_finalize_calls();
   while (!pools().list.empty()) {
     const std::shared_ptr<MpiPool> first = pools().list.front();
     first->end();
@@ -152,6 +171,16 @@ int pool_key() {
 }
 
 }  // namespace
+
+FinalizeCall::FinalizeCall(std::function<void()> call) : call_(std::move(call)) {
+  const std::scoped_lock lock(pools().mutex);
+  pools().calls.push_back(this);
+}
+
+FinalizeCall::~FinalizeCall() {
+  const std::scoped_lock lock(pools().mutex);
+  pools().calls.remove(this);
+}
 
 void MpiParts::free_window(std::list<Window>::iterator window) {
   if (window->leaders != MPI_COMM_NULL) MPI_Comm_free(&window->leaders);

@@ -473,10 +473,13 @@ void Output::leave() {
   storage_.reset();
 }
 
-void Output::abandon() {
-  if (comm_ == nullptr || !is_open()) return;
-  if (in_forked_child()) return leave_to_parent();
-  (void)wait_for_commit();
+bool Output::abandon() {
+  if (comm_ == nullptr || !is_open()) return !commit_pending_;
+  if (in_forked_child()) {
+    leave_to_parent();
+    return false;
+  }
+  const bool committed = wait_for_commit() ? commit_->ok() : !commit_pending_;
   committer_.end();
   if (tail_ != nullptr) tail_->abandon();
   file_.reset();
@@ -484,6 +487,7 @@ void Output::abandon() {
   storage_.reset();
   nodes_lock_.release();
   lock_.release();
+  return committed;
 }
 
 }  // namespace tailrace

@@ -185,8 +185,9 @@ class Output {
   /// @param along  numbers that are reduced over all ranks.
   Status close(bool keep, const RankNumbers& along = {});
   /// Close the file on this rank only, without communication. Not collective. Called by the
-  /// destructor.
-  void abandon();
+  /// destructor. @returns true if this rank knows that the last commit is in the file; only rank 0
+  /// knows the outcome of a pending one.
+  bool abandon();
   /// Close this rank's handles and leave the file unchanged; other jobs remain locked out. Not
   /// collective.
   void leave();

@@ -94,6 +94,10 @@ Status Writer::start(bool append) {
   TAILRACE_TRY(append ? output_.open(*comm_, path_, options_)
                       : output_.create(*comm_, path_, options_));
   share_within_node();
+  comm_->before_finalize([this] {
+    open_at_finalize_ = !closed_ && !abandoned_;
+    abandon();
+  });
   return Status();
 }
 
@@ -133,8 +137,7 @@ void Writer::on_log(LogCallback callback) {
 // --- a step
 
 Result<StepReport> Writer::end_recorded_step() {
-  if (!output_.broken().ok()) return output_.broken();
-  if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed");
+  TAILRACE_TRY(usable());
   const FineTimers fine;
   try {
     if (spare_.empty()) {
@@ -786,17 +789,24 @@ void Writer::forget_step(bool failed) {
 // --- the end
 
 Status Writer::usable() const {
+  if (open_at_finalize_) {
+    return Status(Code::invalid_argument, "\"" + path_ +
+                                              "\" was open at MPI_Finalize, which abandoned it; "
+                                              "call close() before MPI_Finalize");
+  }
   if (!output_.broken().ok()) return output_.broken();
-  return closed_ ? Status(Code::invalid_argument, "\"" + path_ + "\" is closed") : Status();
+  return closed_ || abandoned_ ? Status(Code::invalid_argument, "\"" + path_ + "\" is closed")
+                               : Status();
 }
 
 Status Writer::close() {
   if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed already");
+  if (abandoned_) return usable();
   closing_ = true;
   Status ended = output_.broken();
   if (out_of_step_) {
+    abandon();
     closed_ = true;
-    give_up();
     return ended;
   }
   if (!ended.ok()) {
@@ -820,8 +830,8 @@ Status Writer::close() {
     }
     if (any_open_ != 0 && ended.ok()) ended = end_step().status();
     if (out_of_step_) {
+      abandon();
       closed_ = true;
-      give_up();
       return ended;
     }
     // Also after a failed step: the commit of the one before may be pending.
@@ -843,22 +853,27 @@ Status Writer::close() {
 
 /// Without close() this rank may be the only one here, so nothing collective is called.
 Writer::~Writer() {
-  const bool of_parent = output_.in_forked_child();
-  if (of_parent) {  // The threads are the parent's, and may have used these.
+  if (output_.in_forked_child()) {  // The threads are the parent's, and may have used these.
     (void)flight_.release();
     (void)lane_stock_.release();
+    comm_->abandon();
+    if (shared_ != nullptr) shared_->abandon();
+    output_.abandon();
+  } else if (!closed_) {
+    abandon();
   }
-  if (closed_ && !of_parent) return;
-  give_up();
 }
 
-/// Release everything without a collective call.
-void Writer::give_up() {
+void Writer::abandon() {
+  if (closed_ || abandoned_ || output_.in_forked_child()) return;
+  abandoned_ = true;
   if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop the rest
   flight_.reset();
+  lane_stock_.reset();
   comm_->abandon();
   if (shared_ != nullptr) shared_->abandon();
-  output_.abandon();
+  last_commit_is_known_ = output_.abandon();
+  if (last_commit_is_known_ && output_.broken().ok()) committed_ = published_;
 }
 
 /// Write the trace to the file of trace-file=. Collective; also after a failure, to show its cause.

@@ -72,6 +72,19 @@ class Writer final {
   Writer(const Writer&) = delete;
   Writer& operator=(const Writer&) = delete;
 
+  /// Give up without close(): the destructor's work. Afterwards this object refuses all work. Not
+  /// collective; a second call does nothing. MPI_Finalize makes this call if the program has not.
+  void abandon();
+  /// Describe what an abandoned file has: "all 4 steps are in it", "steps 3 and 4 are lost, the
+  /// last step in it is step 2 (counted from 0)". Steps of unknown outcome "may be lost".
+  std::string outcome_text() const;
+  /// True if abandon() loses ended steps from number `n_reported` up.
+  bool loses_steps(std::uint64_t n_reported) const;
+  /// Number of end_step() calls so far.
+  std::uint64_t n_ended_steps() const { return n_ended_; }
+  /// True if MPI_Finalize abandoned the file.
+  bool was_open_at_finalize() const { return open_at_finalize_; }
+
   Comm& comm() { return *comm_; }
 
   /// Record a field. Same calls in the same order on every rank. @returns its index, from 0 up.
@@ -178,7 +191,6 @@ class Writer final {
   auto conclude(Call&& call, const bool& ends_step);
   RankNumbers numbers_along(bool anything_open, bool any_put);
   Status go_out_of_step(StepOpening& opening);
-  void give_up();
   void note_published(std::uint64_t number);
   Status with_lost(const Status& failure, std::uint64_t first, std::uint64_t last) const;
   Status with_uncertain(const Status& failure) const;
@@ -297,6 +309,10 @@ class Writer final {
   /// An entry for first_of_chunks_, allocated before a step: its outcome is recorded without.
   std::map<std::uint64_t, std::uint64_t>::node_type spare_;
   bool closed_ = false;
+  bool abandoned_ = false;
+  bool open_at_finalize_ = false;
+  bool last_commit_is_known_ = false;  ///< After abandon(): see Output::abandon().
+  bool any_failed_ = false;            ///< A step has failed.
 
   ProgressCallback progress_;
   LogCallback log_;

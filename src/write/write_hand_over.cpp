@@ -107,8 +107,7 @@ Result<std::optional<StepReport>> Writer::complete_flight(const RankNumbers& alo
 }
 
 Result<std::optional<StepReport>> Writer::complete_last_step() {
-  if (!output_.broken().ok()) return output_.broken();
-  if (closed_) return Status(Code::invalid_argument, "\"" + path_ + "\" is closed");
+  TAILRACE_TRY(usable());
   try {
     // close() has set the numbers that it asks for.
     StepOpening opening(*comm_, record_, last_puts_, numbers_along(any_open_ != 0, any_put_ != 0),

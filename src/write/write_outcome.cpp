@@ -36,6 +36,7 @@ auto Writer::conclude(Call&& call, const bool& ends_step) {
     }
     if (handed_over) flight_number_ = n_ended_;
     const bool step_went_well = defers() ? handed_over : committed;
+    any_failed_ = any_failed_ || flight_is_lost || (ends_step && !step_went_well);
     if (ends_step && step_went_well) {
       if (const std::optional<std::uint64_t> first = gathered_.keep_step(n_ended_)) {
         spare_.key() = n_ended_;
@@ -143,6 +144,35 @@ Status Writer::go_out_of_step(StepOpening& opening) {
   return output_.break_off(differs, "nothing more can be written");
 }
 
+// --- Outcome of a file that ends without close().
+
+bool Writer::loses_steps(std::uint64_t n_reported) const {
+  const std::optional<std::uint64_t> last = last_committed_step();
+  return std::max(n_reported, last ? *last + 1 : 0) < n_ended_;
+}
+
+std::string Writer::outcome_text() const {
+  if (n_ended_ == 0) return "no step was ended, and nothing was written";
+  const std::optional<std::uint64_t> last = last_committed_step();
+  const std::uint64_t first_lost = last ? *last + 1 : 0;
+  const bool open = record_.any_put() || gathered_.any_put();
+  const std::string dropped = open ? "; the values put after the last end_step are lost" : "";
+  if (first_lost == n_ended_ && !any_failed_) {
+    return (n_ended_ == 1 ? "its only step is in it"
+                          : "all " + std::to_string(n_ended_) + " steps are in it") +
+           dropped;
+  }
+  std::string text;
+  if (first_lost < n_ended_) {
+    const bool certain = abandoned_ && last_commit_is_known_;
+    const bool one = first_lost + 1 == n_ended_;
+    text = steps_text(first_lost, n_ended_ - 1) +
+           (certain ? (one ? " is lost, " : " are lost, ") : " may be lost, ");
+  }
+  text += last ? "the last step in it is step " + std::to_string(*last) : "no step is in it";
+  return text + " (counted from 0)" + dropped;
+}
+
 // --- Calls of the application that concern waiting steps, too.
 
 Result<std::size_t> Writer::define_field(const FieldDefinition& definition) {
@@ -182,6 +212,7 @@ Status Writer::put_device(std::size_t field_index, const Box& box, const void* v
 }
 
 Result<StepReport> Writer::end_step() {
+  if (abandoned_) return usable();
   set_aside();
   Result<StepReport> ended = conclude([this] { return end_recorded_step(); }, true);
   if (ended.ok()) gathered_.count_waiting(*ended);
@@ -189,6 +220,7 @@ Result<StepReport> Writer::end_step() {
 }
 
 Result<std::optional<StepReport>> Writer::wait() {
+  if (abandoned_) return usable();
   bool ends_step = false;  // A failure within close() also drops the open step.
   const auto complete = [&] {
     Result<std::optional<StepReport>> done = complete_last_step();

@@ -360,8 +360,8 @@ class Campaign:
         # prints its reason, and once more if MPI_Finalize closes a file that the program left open.
         own = ["campaign error:"] + ["tailrace"] * (not job.is_program)
         said = [line for line in done.stderr.splitlines() if line.startswith(tuple(own))]
-        # The error unwinds the program's File, and its destructor reports that, at rank 0.
-        ends = [line for line in said if " was destroyed without a close; " in line]
+        # The error unwinds the program's File, whose destructor reports more losses, at rank 0.
+        ends = [line for line in said if " was left without close(); " in line]
         said = [line for line in said if line not in ends]
         hit = {c.kind for c in calls if str(c.error) == action and c.group == group}
         if action in ("4", "short", "stop") and hit <= {"w"} and done.returncode != 0:

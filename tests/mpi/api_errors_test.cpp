@@ -5,6 +5,7 @@
 // Nothing here may hang: the watchdog of rank_support.hpp turns a deadlock into a failure.
 
 #include <fstream>
+#include <optional>
 
 #include "api_support.hpp"
 
@@ -43,6 +44,38 @@ TEST(ApiErrors, CreateWithBadOptionsOnOneRank) {
   expect_everywhere(outcome_of([&] { create(path, options); }), TAILRACE_ERROR_INVALID_ARGUMENT,
                     {"memory", "lots"});
   EXPECT_FALSE(exists(path));
+}
+
+/// Every rank opens files for itself: the failures that follow name the communicator, but only
+/// where there are several ranks.
+TEST(ApiErrors, AForgottenCommunicatorIsNamed) {
+  const auto expect_hint = [](const Outcome& outcome, tailrace_error code, const char* part) {
+    EXPECT_EQ(outcome.code, code) << outcome.text;
+    EXPECT_NE(outcome.text.find(part), std::string::npos) << outcome.text;
+    const std::string hint = "; this process opened the file for itself, but MPI has " +
+                             std::to_string(n_ranks()) +
+                             " ranks: to share the file, pass the communicator (C: "
+                             "TAILRACE_MPI(comm), C++: tailrace::mpi(comm), Fortran: comm=)";
+    EXPECT_EQ(outcome.text.find(hint) != std::string::npos, n_ranks() > 1) << outcome.text;
+  };
+  const std::string path = scratch();
+  const std::vector<float> values(24, 1.5F);
+  const std::string own = path + "." + std::to_string(rank());
+  for (const bool closes : {false, true}) {
+    auto file = tailrace::File::create(own, "replace=on");
+    file.define<float>("/u", {48}).put({0, 24}, values);
+    expect_hint(outcome_of([&] { closes ? file.close() : (void)file.end_step(); }),
+                TAILRACE_ERROR_BAD_COVERAGE, "were not put by any rank");
+  }
+  if (n_ranks() == 1) return;
+  std::optional<tailrace::File> first;
+  if (is_root()) first = tailrace::File::create(path, "replace=on");
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (!is_root()) {
+    expect_hint(outcome_of([&] { tailrace::File::create(path, "replace=on"); }), TAILRACE_ERROR_IO,
+                " is being written by ");
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
 }
 
 TEST(ApiErrors, CreateWithoutAPathOnOneRank) {

@@ -114,6 +114,30 @@ def test_a_selection_that_cannot_be_read_fails_all(tmp_path, mode):
     """, ranks=3)
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_forgotten_communicator_is_named(tmp_path, ranks):
+    python_package.run(START.format(path=str(tmp_path / "file.nc")) + """
+    file = tailrace.open(path, "w") if rank == 0 else None
+    comm.barrier()
+    if rank > 0:
+        try:
+            tailrace.open(path, "w")
+        except OSError as error:
+            assert " is being written by " in str(error), error
+            assert str(error).endswith(f"but MPI has {n} ranks: to share the file, pass "
+                                       "comm=MPI.COMM_WORLD"), error
+        else:
+            raise AssertionError("nothing was refused")
+    comm.barrier()
+    if rank == 0:
+        file.close()
+        try:
+            tailrace.open(path, "x")
+        except FileExistsError as error:
+            assert ("MPI has" in str(error)) == (n > 1), error
+    """, ranks=ranks)
+
+
 def test_what_is_no_communicator(tmp_path):
     with pytest.raises(ValueError, match="mpi4py"):
         tailrace.open(tmp_path / "file.nc", "w", comm=7)
