@@ -621,7 +621,8 @@ std::span<const Field> field_option_table() { return kFieldTable; }
 Status apply_field_option(const KeyValue& entry, FieldOptions& options) {
   const auto known = find_entry(kFieldTable, entry.first);
   if (known != kFieldTable.end()) return known->assign(entry, options);
-  TAILRACE_TRY(check_codec_setting(entry.first, options.codec_given ? options.codec : ""));
+  TAILRACE_TRY(
+      check_codec_setting(entry.first, options.codec_given ? options.codec : "", entry.second));
   options.codec_settings.push_back(entry);
   return Status();
 }
@@ -838,7 +839,7 @@ std::string listed(std::span<const std::string_view> names) {
 
 }  // namespace
 
-Status check_codec_setting(std::string_view key, std::string_view codec) {
+Status check_codec_setting(std::string_view key, std::string_view codec, std::string_view value) {
   const std::string quoted = "\"" + std::string(key) + "\"";
   const CodecEntry* const own = find_codec(codec);
   std::vector<std::string_view> settings;
@@ -854,6 +855,12 @@ Status check_codec_setting(std::string_view key, std::string_view codec) {
                                                : "its settings: " + listed(own->settings)) +
                         "; " + quoted + " belongs to " + listed(codecs_with(key)));
     }
+  }
+  constexpr std::array<std::string_view, 4> kModes = {"abs", "rel", "pw_rel", "psnr"};
+  if (std::ranges::find(kModes, key) != kModes.end()) {
+    return Status(Code::invalid_argument, "unknown option " + quoted +
+                                              "; did you mean bound=" + std::string(key) + "=" +
+                                              (value.empty() ? "VALUE" : std::string(value)) + "?");
   }
   if (find_entry(kFileTable, key) != kFileTable.end()) {
     return Status(Code::invalid_argument,

@@ -94,7 +94,9 @@ std::string option_table_markdown();
 /// Check a key that is not a field option.
 /// @param codec  the named codec, which must have this setting; if empty or not in the registry,
 /// the setting may be any codec's.
+/// @param value  the key's value, for the hint at bound=; empty: none.
 /// @error invalid_argument  names the key, the nearest known name, and all known names.
-Status check_codec_setting(std::string_view key, std::string_view codec);
+Status check_codec_setting(std::string_view key, std::string_view codec,
+                           std::string_view value = {});
 
 }  // namespace tailrace

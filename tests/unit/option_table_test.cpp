@@ -162,6 +162,17 @@ TEST(OptionTable, TheCodecsThatHaveASettingAreNamed) {
   };
   EXPECT_NE(made("codec=tzr").find("did you mean \"trz\"?"), std::string::npos)
       << made("codec=tzr");
+  for (const char* mode : {"abs", "rel", "pw_rel", "psnr"}) {  // As keywords of Python.
+    const std::string text = std::string(mode) + "=1e-3";
+    EXPECT_NE(
+        message(text.c_str())
+            .find("unknown option \"" + std::string(mode) + "\"; did you mean bound=" + text + "?"),
+        std::string::npos)
+        << message(text.c_str());
+    FieldOptions field;
+    EXPECT_NE(apply_field_options("codec=trz," + text, field).message().find("bound=" + text + "?"),
+              std::string::npos);
+  }
   EXPECT_NE(made("codec=trz,preset=defualt").find("did you mean \"default\"?"), std::string::npos)
       << made("codec=trz,preset=defualt");
   for (const CodecEntry* codec : codec_registry()) {
