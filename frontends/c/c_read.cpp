@@ -8,6 +8,8 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -104,18 +106,77 @@ Status make_request(const Reader& reader, const tailrace_read_request& from, Rea
   return Status();
 }
 
-Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_request* requests) {
+/// Dense copy of a slab that the caller wants elsewhere: element by element, with strides.
+class StridedRead {
+ public:
+  /// @param strides  bytes per dimension.
+  StridedRead(const Shape& count, std::size_t n_bytes, const std::int64_t* strides, std::byte* to)
+      : count_(count), strides_(strides, strides + count.size()), to_(to), dense_(n_bytes) {}
+  std::span<std::byte> dense() { return dense_; }
+
+  /// Move the values to their places.
+  void scatter() const {
+    std::uint64_t n = 1;
+    for (const std::uint64_t extent : count_) n *= extent;
+    if (n == 0) return;
+    const std::size_t element_bytes = dense_.size() / n;
+    Shape at(count_.size(), 0);
+    std::byte* to = to_;
+    for (const std::byte* from = dense_.data();; from += element_bytes) {
+      std::memcpy(to, from, element_bytes);
+      std::size_t d = count_.size();
+      while (d > 0) {
+        --d;
+        to += strides_[d];
+        if (++at[d] < count_[d]) break;
+        to -= static_cast<std::int64_t>(count_[d]) * strides_[d];
+        at[d] = 0;
+        if (d == 0) return;
+      }
+      if (count_.empty()) return;
+    }
+  }
+
+ private:
+  Shape count_;
+  std::vector<std::int64_t> strides_;
+  std::byte* to_;
+  Bytes dense_;
+};
+
+/// @param strides  null: all requests are dense.
+Status read_all(Reader& reader, std::size_t n_requests, const tailrace_read_request* requests,
+                const std::int64_t* const* strides) {
   std::vector<ReadRequest> translated;
+  std::vector<StridedRead> strided;
   const Status mine = local_part([&] {
     if (n_requests > 0 && requests == nullptr) return null_argument("argument `requests`");
     translated.resize(n_requests);
+    if (strides != nullptr) strided.reserve(n_requests);
     for (std::size_t i = 0; i < n_requests; ++i) {
-      TAILRACE_TRY(make_request(reader, requests[i], translated[i]));
+      ReadRequest& request = translated[i];
+      TAILRACE_TRY(make_request(reader, requests[i], request));
+      if (strides == nullptr || strides[i] == nullptr) continue;
+      strided.emplace_back(request.slab.count, requests[i].n_bytes, strides[i], request.values);
+      request.values = strided.back().dense().data();
     }
     return Status();
   });
   TAILRACE_TRY(reader.comm().agree(mine));
-  return reader.read_all(translated);
+  TAILRACE_TRY(reader.read_all(translated));
+  for (const StridedRead& read : strided) read.scatter();
+  return Status();
+}
+
+Status read(Reader& reader, std::size_t dataset, const Result<Slab>& slab,
+            std::span<std::byte> values, const std::int64_t* strides) {
+  if (!slab.ok()) return slab.status();
+  if (values.data() == nullptr && !values.empty()) return null_argument("argument `values`");
+  if (strides == nullptr) return reader.read(dataset, *slab, values);
+  StridedRead strided(slab->count, values.size(), strides, values.data());
+  TAILRACE_TRY(reader.read(dataset, *slab, strided.dense()));
+  strided.scatter();
+  return Status();
 }
 
 /// Describe an attribute; `reader` holds its texts.
@@ -198,17 +259,26 @@ Status get_numbers(const Reader& reader, const char* object_path, const char* na
 }
 
 Status read_step(Reader& reader, const char* path, std::uint64_t step, const std::uint64_t* start,
-                 const std::uint64_t* count, void* values, std::size_t n_bytes) {
+                 const std::uint64_t* count, void* values, std::size_t n_bytes,
+                 const std::int64_t* strides) {
   ReadRequest request;
+  std::optional<StridedRead> strided;
   const Status mine = local_part([&]() -> Status {
     if (path == nullptr) return null_argument("argument `path`");
     if (values == nullptr && n_bytes > 0) return null_argument("argument `values`");
     TAILRACE_TAKE(request, reader.step_request(path, step, start, count,
                                                {static_cast<std::byte*>(values), n_bytes}));
+    if (strides == nullptr) return Status();
+    Shape of_box = request.slab.count;
+    of_box.erase(of_box.begin());  // time
+    strided.emplace(of_box, n_bytes, strides, request.values);
+    request.values = strided->dense().data();
     return Status();
   });
   TAILRACE_TRY(reader.comm().agree(mine));
-  return reader.read_all({&request, 1});
+  TAILRACE_TRY(reader.read_all({&request, 1}));
+  if (strided) strided->scatter();
+  return Status();
 }
 
 /// Make read_all() fail on all ranks, by joining its agreement with an error.
@@ -298,18 +368,35 @@ tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t dataset, con
                                     const uint64_t* count, const uint64_t* stride, void* values,
                                     size_t n_bytes) {
   return tailrace::guarded_reader(reader, [&] {
-    const tailrace::Result<tailrace::Slab> slab =
-        tailrace::make_slab(*reader->reader, dataset, start, count, stride);
-    if (!slab.ok()) return slab.status();
-    if (values == nullptr && n_bytes > 0) return tailrace::null_argument("argument `values`");
-    return reader->reader->read(dataset, *slab, {static_cast<std::byte*>(values), n_bytes});
+    return tailrace::read(*reader->reader, dataset,
+                          tailrace::make_slab(*reader->reader, dataset, start, count, stride),
+                          {static_cast<std::byte*>(values), n_bytes}, nullptr);
+  });
+}
+
+tailrace_error tailrace_reader_read_strided(tailrace_reader* reader, size_t dataset,
+                                            const uint64_t* start, const uint64_t* count,
+                                            const uint64_t* stride, void* values, size_t n_bytes,
+                                            const int64_t* byte_strides) {
+  return tailrace::guarded_reader(reader, [&] {
+    return tailrace::read(*reader->reader, dataset,
+                          tailrace::make_slab(*reader->reader, dataset, start, count, stride),
+                          {static_cast<std::byte*>(values), n_bytes}, byte_strides);
   });
 }
 
 tailrace_error tailrace_reader_read_all(tailrace_reader* reader, size_t n_requests,
                                         const tailrace_read_request* requests) {
   return tailrace::guarded_reader(
-      reader, [&] { return tailrace::read_all(*reader->reader, n_requests, requests); });
+      reader, [&] { return tailrace::read_all(*reader->reader, n_requests, requests, nullptr); });
+}
+
+tailrace_error tailrace_reader_read_all_strided(tailrace_reader* reader, size_t n_requests,
+                                                const tailrace_read_request* requests,
+                                                const int64_t* const* byte_strides) {
+  return tailrace::guarded_reader(reader, [&] {
+    return tailrace::read_all(*reader->reader, n_requests, requests, byte_strides);
+  });
 }
 
 tailrace_error tailrace_reader_fail_read_all(tailrace_reader* reader, tailrace_error error,
@@ -397,7 +484,17 @@ tailrace_error tailrace_reader_read_step(tailrace_reader* reader, const char* pa
                                          const uint64_t* start, const uint64_t* count, void* values,
                                          size_t n_bytes) {
   return tailrace::guarded_reader(reader, [&] {
-    return tailrace::read_step(*reader->reader, path, step, start, count, values, n_bytes);
+    return tailrace::read_step(*reader->reader, path, step, start, count, values, n_bytes, nullptr);
+  });
+}
+
+tailrace_error tailrace_reader_read_step_strided(tailrace_reader* reader, const char* path,
+                                                 uint64_t step, const uint64_t* start,
+                                                 const uint64_t* count, void* values,
+                                                 size_t n_bytes, const int64_t* byte_strides) {
+  return tailrace::guarded_reader(reader, [&] {
+    return tailrace::read_step(*reader->reader, path, step, start, count, values, n_bytes,
+                               byte_strides);
   });
 }
 

@@ -142,22 +142,23 @@ inline constexpr bool is_strided_array<
                                     *std::declval<const Array&>().data_handle()))>> = true;
 
 /// Values in memory that belong to a box: a part of an array, for example the interior of a block
-/// with a halo. Made by view(). It does not own the values. The put that gets the view reports
-/// errors of its functions.
+/// with a halo, or one member of an array of structs. Made by view(). It does not own the values.
+/// The put or read that gets the view reports errors of its functions. @tparam T  const for values
+/// that may only be put
 template <class T>
 class View {
  public:
   /// View an array of any order.
   /// @param first    the view's first value.
   /// @param strides  values from one to the next along each dimension; may be negative.
-  View(const T* first, Shape extents, std::vector<std::int64_t> strides)
+  View(T* first, Shape extents, std::vector<std::int64_t> strides)
       : first_(first), extents_(std::move(extents)), strides_(std::move(strides)) {
     if (strides_.size() == extents_.size()) return;
     fail(std::to_string(strides_.size()) + " strides for " + std::to_string(extents_.size()) +
          " dimensions");
   }
   /// View a dense, row-major array.
-  View(const T* first, Shape extents)
+  View(T* first, Shape extents)
       : first_(first), extents_(std::move(extents)), strides_(extents_.size()) {
     std::int64_t stride = 1;
     for (std::size_t d = extents_.size(); d-- > 0;) {
@@ -199,17 +200,36 @@ class View {
     return part;
   }
 
-  const T* first() const { return first_; }
+  T* first() const { return first_; }
   const Shape& extents() const { return extents_; }
   const std::vector<std::int64_t>& strides() const { return strides_; }
+  /// Bytes from one value to the next along each dimension.
+  std::vector<std::int64_t> byte_strides() const {
+    std::vector<std::int64_t> bytes = strides_;
+    for (std::int64_t& stride : bytes) stride *= static_cast<std::int64_t>(sizeof(T));
+    return bytes;
+  }
   const std::string& error() const { return error_; }  ///< Empty: none.
-  /// Record an error, which the next put reports.
+  /// Why the view is not that of a box with these counts; empty if it is.
+  std::string misfit(const Shape& counts) const {
+    if (!error_.empty() || extents_ == counts) return error_;
+    return "the view has " + extents_text(extents_) + " values, the box " + extents_text(counts);
+  }
+  /// Record an error, which the next put or read reports.
   void fail(const std::string& why) {
     if (error_.empty()) error_ = "the view is wrong: " + why;
   }
 
  private:
-  const T* first_;
+  static std::string extents_text(const Shape& extents) {
+    std::string text;
+    for (const std::uint64_t extent : extents) {
+      text += (text.empty() ? "" : "x") + std::to_string(extent);
+    }
+    return text.empty() ? "1" : text;
+  }
+
+  T* first_;
   Shape extents_;
   std::vector<std::int64_t> strides_;
   std::string error_;
@@ -217,19 +237,21 @@ class View {
 
 /// View a dense, row-major array of these extents.
 ///   field.put(box, tailrace::view(u.data(), {nz + 2, ny + 2, nx + 2}).interior(1));
-template <class T, Require<is_element<T>> = 0>
-View<T> view(const T* values, const Extents& extents) {
+template <class T, Require<is_element<std::remove_const_t<T>>> = 0>
+View<T> view(T* values, const Extents& extents) {
   return View<T>(values, extents.shape());
 }
-/// View an array of any order; see View.
-template <class T, Require<is_element<T>> = 0>
-View<T> view(const T* first, const Extents& extents, std::vector<std::int64_t> strides) {
+/// View an array of any order; see View. One member of an array of structs:
+///   tailrace::view(&atoms[0].x, {n}, {sizeof(Atom) / sizeof(double)});
+template <class T, Require<is_element<std::remove_const_t<T>>> = 0>
+View<T> view(T* first, const Extents& extents, std::vector<std::int64_t> strides) {
   return View<T>(first, extents.shape(), std::move(strides));
 }
 /// View the values of a vector, array or span. A temporary does not compile.
 template <class Range, Require<is_contiguous<Range> && !is_temporary<Range>> = 0>
 auto view(Range&& values, const Extents& extents) {
-  View<ValueOf<Range>> whole(std::data(values), extents.shape());
+  using T = std::remove_pointer_t<decltype(std::data(values))>;
+  View<T> whole(std::data(values), extents.shape());
   std::uint64_t n_expected = 1;
   for (const std::uint64_t extent : extents.shape()) n_expected *= extent;
   if (n_expected != std::size(values)) {
@@ -249,7 +271,7 @@ auto view(const Array& array) {
     extents[d] = static_cast<std::uint64_t>(array.extent(d));
     strides[d] = static_cast<std::int64_t>(array.stride(d));
   }
-  using T = std::remove_cv_t<typename Array::value_type>;
+  using T = std::remove_reference_t<decltype(*array.data_handle())>;
   return View<T>(array.data_handle(), std::move(extents), std::move(strides));
 }
 

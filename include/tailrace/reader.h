@@ -152,6 +152,21 @@ TAILRACE_API tailrace_error tailrace_reader_read(tailrace_reader* reader, size_t
 TAILRACE_API tailrace_error tailrace_reader_read_all(tailrace_reader* reader, size_t n_requests,
                                                      const tailrace_read_request* requests);
 
+/* Forms of read and read_all for memory that is not dense: the interior of a block with a halo,
+ * another order, or a member of an array of structs.
+ *   byte_strides  bytes from one element to the next along each dimension, of any sign; `values` is
+ *                 the address of the slab's first element. NULL: dense. read_all takes one entry
+ *                 per request, or NULL for none.
+ *   n_bytes       the bytes of the slab's elements, as without strides
+ * Memory: a dense copy of each slab. Collectivity and errors: those of read and read_all. */
+TAILRACE_API tailrace_error tailrace_reader_read_strided(
+    tailrace_reader* reader, size_t dataset, const uint64_t* start, const uint64_t* count,
+    const uint64_t* stride, void* values, size_t n_bytes, const int64_t* byte_strides);
+TAILRACE_API tailrace_error tailrace_reader_read_all_strided(tailrace_reader* reader,
+                                                             size_t n_requests,
+                                                             const tailrace_read_request* requests,
+                                                             const int64_t* const* byte_strides);
+
 /* Take part in the read_all of the other ranks when this rank cannot make its request. Every rank's
  * call returns `error` with this text and the rank's number. Collective, in place of read_all.
  * Errors: `error`; INVALID_ARGUMENT if that is not an error code, or if the text is missing. */
@@ -221,6 +236,11 @@ TAILRACE_API tailrace_error tailrace_reader_read_step(tailrace_reader* reader, c
                                                       uint64_t step, const uint64_t* start,
                                                       const uint64_t* count, void* values,
                                                       size_t n_bytes);
+
+/* Form of read_step for memory that is not dense; see tailrace_reader_read_strided. Collective. */
+TAILRACE_API tailrace_error tailrace_reader_read_step_strided(
+    tailrace_reader* reader, const char* path, uint64_t step, const uint64_t* start,
+    const uint64_t* count, void* values, size_t n_bytes, const int64_t* byte_strides);
 
 /* List the file again after it has changed (a writer has committed). Collective. */
 TAILRACE_API tailrace_error tailrace_reader_refresh(tailrace_reader* reader);

@@ -43,6 +43,12 @@ struct Selection {
   std::vector<std::uint64_t> stride;
 
   Selection() = default;
+  /// Select {first, count} in one dimension, as a Box does. A template, so that Selection({}, {})
+  /// calls the other constructor: that of a scalar.
+  template <class First, class Count,
+            Require<std::is_integral_v<First> && std::is_integral_v<Count>> = 0>
+  Selection(First first, Count n)
+      : start{static_cast<std::uint64_t>(first)}, count{static_cast<std::uint64_t>(n)} {}
   Selection(Extents from, Extents counts, Extents strides = {})
       : start(std::move(from).shape()),
         count(std::move(counts).shape()),
@@ -99,6 +105,10 @@ class Step {
   }
   template <class T>
   std::vector<T> read_all(const std::string& path, const Box& box) const;
+  /// Read a box of the step into a view: the inverse of Field::put() of that view. Collective.
+  ///   step.read_all("/u", box, tailrace::view(u, {ny + 2, nx + 2}).interior(1));
+  template <class T, Require<!std::is_const_v<T>> = 0>
+  void read_all(const std::string& path, const Box& box, const View<T>& values) const;
 
   /// Read a box of the step, or the complete step of a field, into a new vector. Not collective.
   template <class T>
@@ -278,6 +288,18 @@ class Reader {
   void read(const std::string& path, const Selection& slab, std::vector<T>& values) {
     read(path, slab, Span<T>(values));
   }
+  /// Read a slab into a view, whose extents are slab.count: a part of an array, in any order. Not
+  /// collective.
+  template <class T, Require<!std::is_const_v<T>> = 0>
+  void read(const std::string& path, const Selection& slab, const View<T>& values) {
+    const std::size_t number = find(path);
+    check_type<T>(number);
+    check_dims(number, slab);
+    check_view(path, slab.count, values);
+    check(tailrace_reader_read_strided(
+        reader_.get(), number, slab.start.data(), slab.count.data(), stride_of(slab),
+        values.first(), slab.n_elements() * sizeof(T), values.byte_strides().data()));
+  }
   /// Read a slab, or the complete dataset, into a new vector. Not collective.
   template <class T>
   std::vector<T> read(const std::string& path, const Selection& slab) {
@@ -294,21 +316,14 @@ class Reader {
   /// invalid, all ranks throw its error. Collective.
   template <class T>
   void read_all(const std::string& path, const Selection& slab, Span<T> values) {
-    tailrace_read_request request{0,
-                                  slab.start.data(),
-                                  slab.count.data(),
-                                  stride_of(slab),
-                                  values.data(),
-                                  values.size_bytes()};
-    try {
-      request.dataset = find(path);
-      check_type<T>(request.dataset);
-      check_dims(request.dataset, slab);
-    } catch (const Error& error) {  // Release the other ranks, which wait in read_all.
-      check(tailrace_reader_fail_read_all(reader_.get(), error.code(), error.what()));
-      throw;
-    }
-    check(tailrace_reader_read_all(reader_.get(), 1, &request));
+    request_all<T>(path, slab, values.data(), values.size_bytes(), nullptr, [] {});
+  }
+  /// Read one slab on every rank into a view, whose extents are slab.count. Collective.
+  template <class T, Require<!std::is_const_v<T>> = 0>
+  void read_all(const std::string& path, const Selection& slab, const View<T>& values) {
+    const std::vector<std::int64_t> strides = values.byte_strides();
+    request_all<T>(path, slab, values.first(), slab.n_elements() * sizeof(T), strides.data(),
+                   [&] { check_view(path, slab.count, values); });
   }
   template <class T>
   void read_all(const std::string& path, const Selection& slab, std::vector<T>& values) {
@@ -329,6 +344,8 @@ class Reader {
   }
   /// Close the file. Collective. The Reader cannot be used afterwards.
   void close() { check(tailrace_reader_close(reader_.release())); }
+  /// Return the C handle, for mixing both APIs; this object owns it.
+  tailrace_reader* handle() const { return reader_.get(); }
 
  private:
   friend class Step;
@@ -397,6 +414,29 @@ class Reader {
                     std::to_string(info.n_dims) + " dimensions");
   }
   template <class T>
+  static void check_view(const std::string& path, const Shape& counts, const View<T>& values) {
+    const std::string wrong = values.misfit(counts);
+    if (wrong.empty()) return;
+    throw Error(TAILRACE_ERROR_INVALID_ARGUMENT, "dataset \"" + path + "\": " + wrong);
+  }
+  /// @param strides  in bytes; null: dense.   @param check_values  throws if they do not fit.
+  template <class T, class CheckValues>
+  void request_all(const std::string& path, const Selection& slab, T* values, std::size_t n_bytes,
+                   const std::int64_t* strides, const CheckValues& check_values) {
+    tailrace_read_request request{
+        0, slab.start.data(), slab.count.data(), stride_of(slab), values, n_bytes};
+    try {
+      request.dataset = find(path);
+      check_type<T>(request.dataset);
+      check_dims(request.dataset, slab);
+      check_values();
+    } catch (const Error& error) {  // Release the other ranks, which wait in read_all.
+      check(tailrace_reader_fail_read_all(reader_.get(), error.code(), error.what()));
+      throw;
+    }
+    check(tailrace_reader_read_all_strided(reader_.get(), 1, &request, &strides));
+  }
+  template <class T>
   void read_bytes(std::size_t number, const Selection& slab, T* values, std::size_t n_bytes) {
     check_type<T>(number);
     check_dims(number, slab);
@@ -410,6 +450,14 @@ class Reader {
 template <class T>
 void Step::read_all(const std::string& path, const Box& box, Span<T> values) const {
   reader_->read_all(path, slab_of(box), values);
+}
+
+template <class T, Require<!std::is_const_v<T>>>
+void Step::read_all(const std::string& path, const Box& box, const View<T>& values) const {
+  std::vector<std::int64_t> strides = values.byte_strides();
+  strides.insert(strides.begin(), 0);  // The dataset's first dimension is time.
+  reader_->request_all<T>(path, slab_of(box), values.first(), box.n_elements() * sizeof(T),
+                          strides.data(), [&] { Reader::check_view(path, box.count, values); });
 }
 
 template <class T>

@@ -17,11 +17,13 @@
 // the rules for threads, which all apply here. A comment below says only what C++ adds. Every
 // failure is a tailrace::Error; nothing else is thrown except std::bad_alloc.
 //
-// Scope exit. A File that is destroyed without close() or abandon() is abandoned: ended steps stay
-// in the file, an open step is dropped, and nothing is thrown. Rank 0 writes a line to stderr, or
-// the log callback gets it. An exception therefore never publishes half a step, but normal code
-// must call close(). If only one rank leaves by an exception, end the job (MPI_Abort): the others
-// may be waiting for it in a collective call.
+// Scope exit. A File that is destroyed without close() or abandon() is abandoned, and nothing is
+// thrown. Steps that are committed stay in the file: in mode sync all ended steps. The modes async
+// and in_situ lose the step that was handed over last. An open step is dropped. A line on stderr
+// (rank 0), or to the log callback, says which steps are in the file. MPI_Finalize abandons a File
+// that is still open. An exception therefore never publishes half a step, but normal code must call
+// close(). If only one rank leaves by an exception, end the job (MPI_Abort): the others may be
+// waiting for it in a collective call.
 
 #pragma once
 
@@ -204,11 +206,12 @@ class Field {
   /// or close() returns. If the values are destroyed earlier, use put_copy(). Passing a temporary
   /// does not compile.
   /// Not collective. Never throws for an invalid argument, because a rank that left its step by an
-  /// exception would block the others. The next end_step() throws the error on all ranks. Errors:
-  /// also invalid_argument if the number of values is not box.n_elements().
+  /// exception would block the others. The next end_step() throws the error on all ranks. Only a
+  /// put after close() throws by itself. Errors: also invalid_argument if the number of values is
+  /// not box.n_elements().
   void put(const Box& box, Span<const T> values) const {
     if (!check_box(box, values.size())) return;
-    (void)tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data());
+    report(tailrace_field_put(file_, field_, box.start.data(), box.count.data(), values.data()));
   }
   template <class Range, Require<is_temporary<Range>> = 0>
   void put(const Box& box, Range&& values) const = delete;
@@ -220,11 +223,12 @@ class Field {
   /// Put a view, whose extents are box.count: a part of an array, in any order. Tailrace gathers
   /// the values when it encodes the step; keep them as for put().
   ///   field.put(box, tailrace::view(u, {ny + 2, nx + 2}).interior(1));
-  template <class U, Require<std::is_same_v<U, T> && !std::is_same_v<U, std::byte>> = 0>
+  template <class U,
+            Require<std::is_same_v<std::remove_const_t<U>, T> && !std::is_same_v<T, std::byte>> = 0>
   void put(const Box& box, const View<U>& values) const {
     if (!check_view(box, values)) return;
-    (void)tailrace_field_put_strided(file_, field_, box.start.data(), box.count.data(),
-                                     values.first(), in_bytes(values.strides()).data());
+    report(tailrace_field_put_strided(file_, field_, box.start.data(), box.count.data(),
+                                      values.first(), values.byte_strides().data()));
   }
   /// Put a std::mdspan, of any layout with strides.
   template <class Array, Require<is_strided_array<Array>> = 0,
@@ -233,11 +237,12 @@ class Field {
     put(box, view(values));
   }
   /// Copying forms: the values may change or be destroyed when the call returns.
-  template <class U, Require<std::is_same_v<U, T> && !std::is_same_v<U, std::byte>> = 0>
+  template <class U,
+            Require<std::is_same_v<std::remove_const_t<U>, T> && !std::is_same_v<T, std::byte>> = 0>
   void put_copy(const Box& box, const View<U>& values) const {
     if (!check_view(box, values)) return;
-    (void)tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
-                                          values.first(), in_bytes(values.strides()).data());
+    report(tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
+                                           values.first(), values.byte_strides().data()));
   }
   template <class Array, Require<is_strided_array<Array>> = 0,
             Require<std::is_same_v<std::remove_cv_t<typename Array::value_type>, T>> = 0>
@@ -248,7 +253,8 @@ class Field {
   /// Copying form of put(): `values` may change or be destroyed when the call returns.
   void put_copy(const Box& box, Span<const T> values) const {
     if (!check_box(box, values.size())) return;
-    (void)tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data());
+    report(
+        tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data()));
   }
   /// Put a copy of the complete field.
   void put_copy(Span<const T> values) const {
@@ -265,8 +271,8 @@ class Field {
     for (const std::uint64_t stride : strides.shape()) {
       bytes.push_back(static_cast<std::int64_t>(stride * element_bytes_));
     }
-    (void)tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
-                                          values.data(), bytes.data());
+    report(tailrace_field_put_strided_copy(file_, field_, box.start.data(), box.count.data(),
+                                           values.data(), bytes.data()));
   }
 
   /// Form of put() for values on a device, which the function of File::copy_from_device() copies.
@@ -274,7 +280,7 @@ class Field {
   /// returns.
   void put_device(const Box& box, const T* values) const {
     if (!check_dimensions(box)) return;
-    (void)tailrace_field_put_device(file_, field_, box.start.data(), box.count.data(), values);
+    report(tailrace_field_put_device(file_, field_, box.start.data(), box.count.data(), values));
   }
   /// Put the complete field.
   void put_device(const T* values) const {
@@ -304,7 +310,14 @@ class Field {
   std::size_t n_parts() const { return element_bytes_ / sizeof(T); }
 
   void fail(const std::string& why) const {
-    (void)tailrace_file_fail_step(file_, ("field \"" + path_ + "\": " + why).c_str());
+    report(tailrace_file_fail_step(file_, ("field \"" + path_ + "\": " + why).c_str()));
+  }
+
+  /// Throw the failure of a call on a closed file, because no end_step() can report it. A closed
+  /// file has no fields.
+  void report(tailrace_error error) const {
+    if (error == TAILRACE_OK || tailrace_field_path(file_, field_) != nullptr) return;
+    throw Error(error, "field \"" + path_ + "\": " + tailrace_thread_error());
   }
 
   bool check_dimensions(const Box& box) const {
@@ -361,27 +374,12 @@ class Field {
     return false;
   }
 
-  bool check_view(const Box& box, const View<T>& values) const {
+  template <class U>
+  bool check_view(const Box& box, const View<U>& values) const {
     if (!check_dimensions(box)) return false;
-    const bool fits = values.error().empty() && values.extents() == box.count;
-    if (fits) return true;
-    fail(!values.error().empty() ? values.error()
-                                 : "the view has " + extents_text(values.extents()) +
-                                       " values, the box " + extents_text(box.count));
-    return false;
-  }
-
-  static std::string extents_text(const Shape& extents) {
-    std::string text;
-    for (const std::uint64_t extent : extents) {
-      text += (text.empty() ? "" : "x") + std::to_string(extent);
-    }
-    return text.empty() ? "1" : text;
-  }
-
-  static std::vector<std::int64_t> in_bytes(std::vector<std::int64_t> strides) {
-    for (std::int64_t& stride : strides) stride *= static_cast<std::int64_t>(sizeof(T));
-    return strides;
+    const std::string wrong = values.misfit(box.count);
+    if (!wrong.empty()) fail(wrong);
+    return wrong.empty();
   }
 
   tailrace_file* file_;
@@ -535,7 +533,7 @@ class File {
   }
 
   /// End the open step, if any, and close. Collective. Afterwards the File is empty, even if this
-  /// throws, and its Fields are invalid.
+  /// throws, and every put into its Fields throws.
   void close() {
     const std::unique_ptr<Callbacks> callbacks = std::move(callbacks_);
     check(tailrace_file_close(handle_.release()));

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "api_support.hpp"
+#include "tailrace/reader.hpp"
 
 namespace {
 
@@ -37,7 +38,8 @@ struct Block {
   std::vector<std::int64_t> strides;
   std::int64_t first = 0;
 
-  View<double> whole() const { return view(memory.data() + first, extents, strides); }
+  View<const double> whole() const { return view(memory.data() + first, extents, strides); }
+  View<double> place() { return view(memory.data() + first, extents, strides); }
   /// Writes the values of a box of the field.
   void fill(const Box& box, std::uint64_t seed) {
     const std::vector<double> values = box_values<double>(kCuboid, box, seed, smooth_value<double>);
@@ -215,6 +217,135 @@ TEST(ApiViews, MistakesAreNamedOnEveryRank) {
     u.put(Box::from_start_end(start, end), memory);
   });
   file.abandon();
+}
+
+/// A restart reads into the memory from which a step was put; all else in it stays.
+TEST(ApiViews, ReadsFillEveryLayout) {
+  const std::string path = scratch();
+  auto file = create(path, "replace=on");
+  auto u = file.define<double>("/u", kCuboid, "over-time=on,chunk=5x6x7");
+  const Box box = mine(cut(kCuboid, n_ranks())).front();
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    u.put_copy(box, box_values<double>(kCuboid, box, step, smooth_value<double>));
+    file.end_step();
+  }
+  file.close();
+  auto reader = tailrace::Reader::open(path, tailrace::mpi(MPI_COMM_WORLD));
+  tailrace::Selection slab(Shape{1}, Shape{1});
+  slab.start.insert(slab.start.end(), box.start.begin(), box.start.end());
+  slab.count.insert(slab.count.end(), box.count.begin(), box.count.end());
+  for (const MemoryOrder memory : {MemoryOrder::halo, MemoryOrder::thin_halo, MemoryOrder::fortran,
+                                   MemoryOrder::backwards, MemoryOrder::every_second}) {
+    SCOPED_TRACE("memory " + std::to_string(static_cast<int>(memory)));
+    Block expected = block_of(box, memory);
+    expected.fill(box, 1);
+    const auto with_time = [](Block& block) {
+      Shape extents = block.extents;
+      std::vector<std::int64_t> strides = block.strides;
+      extents.insert(extents.begin(), 1);
+      strides.insert(strides.begin(), 0);
+      return view(block.memory.data() + block.first, extents, strides);
+    };
+    Block of_step = block_of(box, memory);
+    reader.step(1).read_all("/u", box, of_step.place());
+    EXPECT_EQ(of_step.memory, expected.memory);
+    Block of_slab = block_of(box, memory);
+    reader.read_all("/u", slab, with_time(of_slab));
+    EXPECT_EQ(of_slab.memory, expected.memory);
+    Block alone = block_of(box, memory);
+    reader.read("/u", slab, with_time(alone));
+    EXPECT_EQ(alone.memory, expected.memory);
+    Block in_c = block_of(box, memory);
+    const std::vector<std::int64_t> bytes = in_c.place().byte_strides();
+    EXPECT_EQ(tailrace_reader_read_step_strided(reader.handle(), "/u", 1, box.start.data(),
+                                                box.count.data(), in_c.memory.data() + in_c.first,
+                                                box.n_elements() * sizeof(double), bytes.data()),
+              TAILRACE_OK);
+    EXPECT_EQ(in_c.memory, expected.memory);
+  }
+  reader.close();
+}
+
+TEST(ApiViews, MembersOfStructsInOneDimension) {
+  struct Atom {
+    double x, y;
+    float charge;
+    int id;
+  };
+  constexpr std::uint64_t kOfRank = 5;
+  const auto first = kOfRank * static_cast<std::uint64_t>(rank());
+  std::vector<Atom> atoms(kOfRank);
+  for (std::uint64_t i = 0; i < kOfRank; ++i) {
+    const auto id = static_cast<int>(first + i);
+    atoms[i] = {0.5 * id, -1.0 * id, 0.25F * static_cast<float>(id), id};
+  }
+  const auto all = kOfRank * static_cast<std::uint64_t>(n_ranks());
+  const auto member = [](auto& of_first) {
+    return view(&of_first, {kOfRank}, {std::int64_t{sizeof(Atom) / sizeof of_first}});
+  };
+  const std::string path = scratch();
+  auto file = create(path, "replace=on");
+  auto y = file.define<double>("/y", {all});
+  auto charge = file.define<float>("/charge", {all}, "over-time=on");
+  auto id = file.define<int>("/id", {all});
+  y.put({first, kOfRank}, member(atoms[0].y));
+  charge.put({first, kOfRank}, member(atoms[0].charge));
+  id.put({first, kOfRank}, member(atoms[0].id));
+  file.close();
+  std::vector<Atom> read(kOfRank, Atom{7, 7, 7, 7});
+  auto reader = tailrace::Reader::open(path, tailrace::mpi(MPI_COMM_WORLD));
+  reader.read_all("/y", {first, kOfRank}, member(read[0].y));
+  reader.step(0).read_all("/charge", {first, kOfRank}, member(read[0].charge));
+  reader.read("/id", {first, kOfRank}, member(read[0].id));
+  EXPECT_EQ(reader.read<int>("/id", {first, 1}), std::vector<int>{atoms[0].id});
+  std::vector<double> dense(kOfRank);
+  reader.read_all("/y", {first, kOfRank}, dense);
+  reader.close();
+  for (std::uint64_t i = 0; i < kOfRank; ++i) {
+    EXPECT_EQ(read[i].x, 7);
+    EXPECT_EQ(read[i].y, atoms[i].y);
+    EXPECT_EQ(dense[i], atoms[i].y);
+    EXPECT_EQ(read[i].charge, atoms[i].charge);
+    EXPECT_EQ(read[i].id, atoms[i].id);
+  }
+}
+
+/// One rank's view is wrong: every rank fails, and none waits.
+TEST(ApiViews, WrongViewsOfReadsFailEverywhere) {
+  const std::string path = scratch();
+  auto file = create(path, "replace=on");
+  auto u = file.define<double>("/u", {4, 4}, "over-time=on");
+  std::vector<double> memory(36, 1.5);
+  if (is_root()) u.put({{0, 0}, {4, 4}}, view(memory, {6, 6}).interior(1));
+  file.end_step();
+  file.close();
+  auto reader = tailrace::Reader::open(path, tailrace::mpi(MPI_COMM_WORLD));
+  const bool wrong = rank() == n_ranks() - 1;
+  const Box box({0, 0}, {4, 4});
+  expect_everywhere(
+      outcome_of([&] {
+        reader.step(0).read_all("/u", box, view(memory, {6, 6}).interior(wrong ? 2 : 1));
+      }),
+      TAILRACE_ERROR_INVALID_ARGUMENT, {"dataset \"/u\": the view has 2x2 values, the box 4x4"});
+  expect_everywhere(outcome_of([&] {
+                      reader.read_all(
+                          "/u", {{0, 0, 0}, {1, 4, 4}},
+                          view(memory, {1, 6, wrong ? 7 : 6}).sub({0, 1, 1}, {1, 4, 4}));
+                    }),
+                    TAILRACE_ERROR_INVALID_ARGUMENT, {"its extents need 42 values, 36 were given"});
+  reader.close();
+}
+
+TEST(ApiViews, APutAfterCloseThrows) {
+  auto file = create(scratch());
+  auto u = file.define<double>("/u", {4}, "over-time=on");
+  const std::vector<double> values(4, 1.5);
+  if (is_root()) u.put(values);
+  file.close();
+  const auto put_whole = [&] { u.put(values); };
+  EXPECT_THROW(put_whole(), tailrace::Error);
+  EXPECT_THROW(u.put_copy({0, 4}, view(values, {4})), tailrace::Error);
+  EXPECT_THROW(u.put({0, 3}, values), tailrace::Error);  // A wrong size, too.
 }
 
 TEST(ApiViews, BoxesFromAnyIntegers) {
