@@ -17,6 +17,7 @@
 #include <deque>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -28,6 +29,7 @@
 #include "core/copied_notes.hpp"
 #include "core/covered_cells.hpp"
 #include "core/encoding_notes.hpp"
+#include "core/losses.hpp"
 #include "core/utf8.hpp"
 #include "describe/field_attributes.hpp"
 #include "exec/thread_team.hpp"
@@ -42,6 +44,7 @@
 #include "verbs/chunk_tiles.hpp"
 #include "verbs/element_bytes.hpp"
 #include "verbs/field_roles.hpp"
+#include "verbs/file_info.hpp"
 #include "verbs/kept_user_block.hpp"
 #include "verbs/region_masks.hpp"
 #include "verbs/repack_kept.hpp"
@@ -295,6 +298,7 @@ class Repack {
   Status find_region_masks(std::vector<PlannedField>& plan);
   Status keep_holes(std::vector<PlannedField>& plan);
   void choose_notes(std::vector<PlannedField>& plan, bool copies);
+  void report_lost_codecs(const std::vector<PlannedField>& plan);
   void record_losses(PlannedField& planned, bool exact);
   CopiedNotes notes_of_copy(const std::vector<PlannedField>& plan, const PlannedField& planned);
   Result<std::vector<double>> component_bounds(const PlannedField& planned);
@@ -388,6 +392,7 @@ Status Repack::prepare() {
   TAILRACE_TRY(ranks_.agree(find_region_masks(plan)));
   TAILRACE_TRY(ranks_.agree(keep_holes(plan)));
   choose_notes(plan, fields.front.has_value());
+  if (comm_.is_root() && request_.publish == Publish::none) report_lost_codecs(plan);
   TAILRACE_TRY(ranks_.agree(load_books(plan)));
   report_.plan = std::move(plan);
   // An output appears completely or not at all; rank 0 decides whether it may appear.
@@ -607,6 +612,33 @@ void Repack::choose_notes(std::vector<PlannedField>& plan, bool copies) {
     report_.remarks.push_back(
         "the loss of these datasets is unknown, and the output records it as unknown: " +
         first_names_text(unknown, kNamesInRemark));
+  }
+}
+
+/// Name the fields that lose their lossy codec although no codec or bound was requested: their
+/// decoded values are stored exactly, mostly in more bytes. Rank 0.
+void Repack::report_lost_codecs(const std::vector<PlannedField>& plan) {
+  std::map<std::string, std::vector<std::string>> paths_of_codec;
+  for (const PlannedField& planned : plan) {
+    const FieldDefinition& field = planned.definition;
+    const bool decoded = field.as_stored == nullptr && !field.in_header;
+    if (!decoded || field.options.codec_given || may_lose(planned, request_.options)) continue;
+    const StoredForm& storage = input_->fields()[planned.input_index].storage;
+    const std::string noted = input_->text_attribute(field.path, kCodecAttribute);
+    const CodecEntry* const entry = find_codec(noted);
+    const auto lossy = std::ranges::find_if(
+        storage.filters, [](const FilterSpec& filter) { return always_lossy(filter.filter_id); });
+    if (planned.losses.any() && entry != nullptr && entry->loss != Loss::never) {
+      paths_of_codec[noted].push_back(field.path);
+    } else if (lossy != storage.filters.end()) {
+      paths_of_codec[filter_name(*lossy)].push_back(field.path);
+    }
+  }
+  for (const auto& [codec, paths] : paths_of_codec) {
+    report_.remarks.push_back(fmt::format(
+        "the values of lossy codec {} are decoded and stored exactly, without that codec; "
+        "--publish as-stored copies the chunks as they are: {}",
+        codec, first_names_text(paths, kNamesInRemark)));
   }
 }
 

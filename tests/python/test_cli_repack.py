@@ -612,3 +612,32 @@ def test_broad_distributions_are_written_with_a_remark(tmp_path):
         assert "smaller" not in done.stderr
         done = tailrace("verify", tmp_path / "rho.npy", tmp_path / "rho.h5")
         assert "DOUBTFUL" not in done.stdout
+
+
+def test_a_dropped_lossy_codec_is_named(tmp_path):
+    """Without a codec or bound, lossy values are decoded and stored exactly: repack says so."""
+    source, lossy = tmp_path / "run.h5", tmp_path / "lossy.h5"
+    values = np.sin(np.arange(64 * 1024) / 300).reshape(64, 1024)
+    with h5py.File(source, "w") as file:
+        file["u"] = values
+        file["g/v"] = values + 1
+        file["exact"] = values
+    tailrace("repack", source, "-o", lossy, "--codec", "trz", "--bound", "abs=1e-3",
+             "--field", "exact:bound=none")
+    remark = ("the values of lossy codec trz are decoded and stored exactly, without that codec; "
+              "--publish as-stored copies the chunks as they are: /g/v, /u")
+
+    def remarks_of(*options):
+        report = tmp_path / "report.json"
+        done = tailrace("repack", lossy, "-o", tmp_path / "out.h5", "--force", "--json", report,
+                        *options)
+        found = [line for line in json.loads(report.read_text())["files"][0]["remarks"]
+                 if "lossy codec" in line]
+        assert done.stderr.count("lossy codec") == len(found), done.stderr
+        return found
+
+    assert remarks_of() == [remark]
+    assert remarks_of("--codec", "deflate") == []
+    assert remarks_of("--publish", "as-stored") == []
+    assert remarks_of("--only", "exact") == []
+    assert remarks_of("--again", "--bound", "abs=1e-2") == []
