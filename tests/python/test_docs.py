@@ -185,6 +185,7 @@ DECLARATIONS = {
         inline tailrace::Reader reader = tailrace::Reader::open("small.h5");""",
     "docs/readers.md": "",
     "docs/simulation.md": """
+        #include <tailrace/reader.hpp>
         std::uint64_t rank, n_ranks, n_rows, n_columns, x0, y0, nx, ny;
         const float* density;
         std::vector<float> values, u;
@@ -196,6 +197,7 @@ DECLARATIONS = {
         } m;
         extern tailrace::Field<float> field;
         inline tailrace::File file = tailrace::File::create("run.h5");
+        inline tailrace::Reader reader = tailrace::Reader::open("run.h5");
         const float* device_pointer;
         enum Kind { cudaMemcpyDeviceToHost };
         int cudaMemcpy(void* to, const void* from, std::size_t n_bytes, Kind);""",
