@@ -358,7 +358,8 @@ def _close_dropped(engine_file: Any, writes: bool, alone: bool, path: str, pid: 
     if not alone:
         if writes and engine_file.is_open and engine_file.rank == 0:
             print(printable(f"tailrace: the program did not close {path}; what was written since "
-                            "the last flush() is lost; call close() on all ranks before MPI.Finalize()"), file=sys.stderr, flush=True)
+                            "the last flush() is lost; call close() on all ranks before "
+                            "MPI.Finalize()"), file=sys.stderr, flush=True)
         return
     try:
         engine_file.close()

@@ -162,7 +162,7 @@ TEST(OptionTable, TheCodecsThatHaveASettingAreNamed) {
   };
   EXPECT_NE(made("codec=tzr").find("did you mean \"trz\"?"), std::string::npos)
       << made("codec=tzr");
-  for (const char* mode : {"abs", "rel", "pw_rel", "psnr"}) {  // As keywords of Python.
+  for (const char* mode : {"abs", "rel", "pw_rel", "psnr"}) {  // Keywords of Python.
     const std::string text = std::string(mode) + "=1e-3";
     EXPECT_NE(
         message(text.c_str())
