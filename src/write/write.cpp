@@ -864,18 +864,6 @@ Writer::~Writer() {
   }
 }
 
-void Writer::abandon() {
-  if (closed_ || abandoned_ || output_.in_forked_child()) return;
-  abandoned_ = true;
-  if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop the rest
-  flight_.reset();
-  lane_stock_.reset();
-  comm_->abandon();
-  if (shared_ != nullptr) shared_->abandon();
-  last_commit_is_known_ = output_.abandon();
-  if (last_commit_is_known_ && output_.broken().ok()) committed_ = published_;
-}
-
 /// Write the trace to the file of trace-file=. Collective; also after a failure, to show its cause.
 Status Writer::write_trace() {
   if (options_.trace_path.empty()) return Status();

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/executor.hpp"
+#include "exec/thread_team.hpp"
+#include "output/output.hpp"
 #include "write/write.hpp"
 
 namespace tailrace {
@@ -145,6 +148,18 @@ Status Writer::go_out_of_step(StepOpening& opening) {
 }
 
 // --- Outcome of a file that ends without close().
+
+void Writer::abandon() {
+  if (closed_ || abandoned_ || output_.in_forked_child()) return;
+  abandoned_ = true;
+  if (flight_ != nullptr) output_.tail().raise_failure();  // so that its lanes drop the rest
+  flight_.reset();
+  lane_stock_.reset();
+  comm_->abandon();
+  if (shared_ != nullptr) shared_->abandon();
+  last_commit_is_known_ = output_.abandon();
+  if (last_commit_is_known_ && output_.broken().ok()) committed_ = published_;
+}
 
 bool Writer::loses_steps(std::uint64_t n_reported) const {
   const std::optional<std::uint64_t> last = last_committed_step();
