@@ -21,8 +21,9 @@ BoundSubject subject_of(const FieldState& field, const OptionSyntax& syntax) {
           syntax};
 }
 
+/// False for a field that was refused before it got a codec.
 bool is_refused(const FieldState& field) {
-  return field.resolved.codec->lossy() &&
+  return field.resolved.codec != nullptr && field.resolved.codec->lossy() &&
          field.resolved.width.refused(field.definition.options.allow_wide_bound);
 }
 

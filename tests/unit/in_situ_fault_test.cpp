@@ -312,7 +312,7 @@ TEST_P(HandOverFault, MetadataInTheBackgroundBeforeAStepThatFails) {
   run_in_situ(n_ranks(), path_, options(), &probes, [&](InSituRank& rank) {
     ASSERT_TRUE(rank.end_step(0).ok());
     ASSERT_TRUE(rank.writer->wait().ok());
-    ASSERT_TRUE(rank.writer->set_attribute("/u/no/group", "name", {std::string("v")}).ok());
+    ASSERT_TRUE(rank.writer->set_attribute("/u/no/group/", "name", {std::string("v")}).ok());
     ASSERT_TRUE(rank.end_step(1).ok());
     const Status second = rank.end_step(2).status();
     expect_same_on_all(*rank.comm, second);
