@@ -709,8 +709,10 @@ bool ArrayFile::continue_lossy(std::size_t v) {
   variable.resolved.codec = std::move(*codec);
   variable.resolved.absolute_bound = *bound;
   variable.definition.options.fill_value = request.fill_value;
-  variable.resolved.verify = !variable.resolved.codec->keeps_bound_by_construction();
   const std::optional<double> max_error = number_of(it.attribute("tailrace_max_error"));
+  // A recorded error must also hold for new values.
+  variable.resolved.verify =
+      !variable.resolved.codec->keeps_bound_by_construction() || max_error.has_value();
   variable.records_max_error = max_error.has_value();
   variable.max_error = max_error.value_or(0);
   return true;

@@ -24,6 +24,7 @@
 #include "array/array_file.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <utility>
 
@@ -124,6 +125,9 @@ Status ArrayEngine::finish_flush(ArrayFlush& flush) {
   if (const Status kept = add_up(flush, lost_bytes); !kept.ok()) {
     return output_.break_off(kept, "the file stays at this flush");
   }
+  for (const WrittenChunk& chunk : flush.done.written) {
+    flush.patches[static_cast<std::size_t>(chunk.field)]->placed(chunk.chunk_index, chunk.address);
+  }
   forget_staged(flush);
   for (const std::size_t v : flush.chunked) {
     // A place by shape serves a chunk's first version only, since the file refers to it now.
@@ -179,6 +183,21 @@ Status ArrayEngine::assign_owners(ArrayFlush& flush, const Status& mine, bool ho
   return comm_->agree(mine.ok() ? assigned.status() : mine);
 }
 
+namespace {
+
+/// True if a variable's codec stores its fill value exactly.
+bool fill_is_exact(const ArrayVariable& variable) {
+  const std::optional<double> of_codec = variable.resolved.codec->exact_fill();
+  const DType dtype = variable.definition.dtype;
+  if (!of_codec || !is_floating(dtype)) return false;
+  const ModelType type = dtype == DType::f32 ? ModelType::f32 : ModelType::f64;
+  return variable.fill.size() == dtype_bytes(dtype) &&
+         std::bit_cast<std::uint64_t>(element_number(type, variable.fill)) ==
+             std::bit_cast<std::uint64_t>(*of_codec);
+}
+
+}  // namespace
+
 /// Find the touched chunks and their owners.
 Status ArrayEngine::find_chunks(ArrayFlush& flush) {
   output_.see_other_nodes();
@@ -196,6 +215,7 @@ Status ArrayEngine::find_chunks(ArrayFlush& flush) {
           PatchedChunks::Variable{variable.definition.path, grid, variable.log.element_bytes(),
                                   variable.fill, variable.resolved.codec.get(), variable.swapped,
                                   comm_->n_ranks() == 1, v, variable.growing, &originals_,
+                                  fill_is_exact(variable),
                                   goes_with_commit(v) ? committed_shape_of(v) : Shape()},
           variable.log, output_.storage()));
       flush.fields.back().claims = flush.patches.back()->claims();

@@ -764,6 +764,8 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
   const Box clipped = variable_.grid.clipped_box(chunk_index);
   Bitmap put = lay_all(chunk_index, take_patched(chunk_index), values);
   Completed completed;
+  std::optional<KeptOriginals::Kept> kept_before;
+  if (variable_.originals != nullptr) kept_before = variable_.originals->take(key_of(chunk_index));
   const auto before = before_.find(chunk_index);
   if (before == before_.end()) {
     fill_unput(put, values);
@@ -784,12 +786,14 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
   EncodedBytes to_join;
   const auto read_old = [&]() -> Result<Buffer> {
     TAILRACE_TAKE(EncodedBytes stored, fetch_chunk(storage_, before->second));
-    if (variable_.originals != nullptr) {
-      original = variable_.originals->take({variable_.number, chunk_index},
-                                           std::as_const(stored.buffer).bytes());
+    if (kept_before) {
+      original = std::move(*kept_before)
+                     .if_stored(before->second.address, std::as_const(stored.buffer).bytes());
       if (original) return std::move(original->values);
     }
-    if (may_join()) to_join = {Buffer::copy_of(stored.buffer.bytes()), stored.filter_mask};
+    const bool joins = variable_.codec->lossy() && !variable_.swapped;
+    if (joins && keeps_beginnings(*variable_.codec))
+      to_join = {Buffer::copy_of(stored.buffer.bytes()), stored.filter_mask};
     return decode_chunk(*variable_.codec, std::move(stored), chunk_bytes(),
                         variable_.swapped ? variable_.element_bytes : 1);
   };
@@ -809,62 +813,69 @@ Result<ChunkPatches::Completed> PatchedChunks::complete(std::uint64_t chunk_inde
   if (kept) ++n_merged_;
   completed.store_raw = kept && variable_.codec->lossy() && !original;
   if (completed.store_raw && variable_.codec->keeping_decoded() != nullptr) {
-    completed.keep_decoded = true;
-    completed.store_raw = false;
+    completed.keep_decoded = variable_.codec->keeps_decoded(old->bytes());
+    completed.store_raw = !completed.keep_decoded;
   }
   if (completed.store_raw && to_join.buffer.allocated()) {
-    completed.beginnings = beginnings_of(put, std::move(to_join), values);
+    completed.beginnings = beginnings_of(chunk_index, put, std::move(to_join), values);
     completed.store_raw = completed.beginnings == nullptr;
   }
   if (completed.store_raw) to_other_order(values);
   if (original) {
+    // Beyond the extents of a variable that cannot grow, the values are arbitrary.
+    completed.fresh = std::ranges::count(variable_.growing, true) == 0;
     for (std::size_t i = 0; i < put.size(); ++i) put[i] |= original->put[i];
     keep_original(chunk_index, std::move(put), values);
   }
   return completed;
 }
 
-/// True if new values can be joined to chunks of the variable.
-bool PatchedChunks::may_join() const {
-  return variable_.codec->lossy() && keeps_beginnings(*variable_.codec) && !variable_.swapped;
-}
-
 /// Return the beginning of a chunk, or null if new values do not lie behind all that the file has.
 /// @param values  completed; those of the beginning become zeros, which cost least to encode.
-std::unique_ptr<const ChunkBeginnings> PatchedChunks::beginnings_of(const Bitmap& put,
+std::unique_ptr<const ChunkBeginnings> PatchedChunks::beginnings_of(std::uint64_t chunk_index,
+                                                                    const Bitmap& put,
                                                                     EncodedBytes stored,
                                                                     Buffer& values) const {
   const std::uint64_t end = chunk_elements();
   const std::size_t element = variable_.element_bytes;
   const std::uint64_t first = find_bit(put, true, 0, end);
-  const bool unfiltered = stored.filter_mask != 0;
-  if (unfiltered || first == 0 || first == end) return nullptr;
-  for (std::uint64_t at = find_bit(put, false, first, end); at < end;) {
-    const std::uint64_t until = find_bit(put, true, at, end);
-    for (; at < until; ++at) {
-      const std::byte* const value = values.data() + at * element;
-      if (std::memcmp(value, variable_.fill.data(), element) != 0) return nullptr;
+  if (stored.filter_mask != 0 || first == 0 || first == end) return nullptr;
+  Bitmap known = put;
+  set_bits(known, 0, first);
+  const Box last = box_at_last(variable_.grid, variable_.growing, chunk_index);
+  if (any_bit(known, false, last, variable_.grid.full_box(chunk_index))) {
+    if (!variable_.fill_is_exact) return nullptr;  // Only such values may be encoded once more.
+    for (std::uint64_t at = find_bit(known, false, 0, end); at < end;) {
+      const std::uint64_t until = find_bit(known, true, at, end);
+      for (; at < until; ++at) {
+        const std::byte* const value = values.data() + at * element;
+        if (std::memcmp(value, variable_.fill.data(), element) != 0) return nullptr;
+      }
+      at = find_bit(known, false, until, end);
     }
-    at = find_bit(put, false, until, end);
   }
   std::memset(values.data(), 0, first * element);
   return beginning_of_chunk(*variable_.codec, std::move(stored), first, first * element,
                             chunk_bytes());
 }
 
-void PatchedChunks::encoded(std::uint64_t chunk_index, const EncodedBytes& chunk) {
-  if (variable_.originals == nullptr) return;
-  variable_.originals->confirm({variable_.number, chunk_index}, chunk.buffer.bytes());
+/// Key of a chunk's originals. It stays the same when the variable grows.
+ChunkKey PatchedChunks::key_of(std::uint64_t chunk_index) const {
+  std::uint64_t number = 0;
+  for (const std::uint64_t coordinate : variable_.grid.coordinates(chunk_index)) {
+    number = (number + coordinate + 1) * 0x9E3779B97F4A7C15U;
+  }
+  return {variable_.number, number};
 }
 
 /// Keep a lossy chunk's values for the flushes that put the rest of it, if any is missing.
 void PatchedChunks::keep_original(std::uint64_t chunk_index, Bitmap put,
                                   const Buffer& values) const {
   if (variable_.originals == nullptr || !variable_.codec->lossy()) return;
-  if (variable_.codec->keeping_decoded() != nullptr) return;  // Decoded values will do.
+  if (variable_.codec->keeping_decoded() != nullptr) return;
   const Box last = box_at_last(variable_.grid, variable_.growing, chunk_index);
   if (!any_bit(put, false, last, variable_.grid.full_box(chunk_index))) return;
-  variable_.originals->keep({variable_.number, chunk_index}, values.bytes(), std::move(put));
+  variable_.originals->keep(key_of(chunk_index), values.bytes(), std::move(put));
 }
 
 /// Write fill values to all elements that were not put.

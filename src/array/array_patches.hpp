@@ -154,6 +154,7 @@ class PatchedChunks final : public ChunkPatches {
     std::size_t number = 0;              ///< Key of its chunks in `originals`.
     std::vector<bool> growing;           ///< Per dimension.
     KeptOriginals* originals = nullptr;  ///< Null: none are kept.
+    bool fill_is_exact = false;          ///< The codec leaves the fill value as it is.
     /// Extents at the last commit. Values within these may change only with the next commit, so an
     /// unfiltered chunk is written elsewhere and the commit moves it. Empty: such a chunk is
     /// overwritten in place.
@@ -189,7 +190,14 @@ class PatchedChunks final : public ChunkPatches {
   void lay_pieces(std::uint64_t chunk_index, int peer, std::span<const std::byte> pieces,
                   Buffer& values) override;
   Result<Completed> complete(std::uint64_t chunk_index, Buffer& values) override;
-  void encoded(std::uint64_t chunk_index, const EncodedBytes& chunk) override;
+  void encoded(std::uint64_t chunk_index, const EncodedBytes& chunk) override {
+    if (variable_.originals == nullptr) return;
+    variable_.originals->confirm(key_of(chunk_index), chunk.buffer.bytes());
+  }
+  /// Note where a chunk that this rank has written is, after the commit.
+  void placed(std::uint64_t chunk_index, std::uint64_t address) {
+    if (variable_.originals != nullptr) variable_.originals->place(key_of(chunk_index), address);
+  }
   std::optional<std::uint64_t> fixed_address(std::uint64_t chunk_index) const override;
   std::uint64_t extra_bytes() const override;
 
@@ -251,9 +259,9 @@ class PatchedChunks final : public ChunkPatches {
   bool lay_apart(std::uint64_t chunk_index, const Patched& patched, Buffer& values,
                  Bitmap& put) const;
   void fill_unput(const Bitmap& put, Buffer& values) const;
-  bool may_join() const;
-  std::unique_ptr<const ChunkBeginnings> beginnings_of(const Bitmap& put, EncodedBytes stored,
-                                                       Buffer& values) const;
+  ChunkKey key_of(std::uint64_t chunk_index) const;
+  std::unique_ptr<const ChunkBeginnings> beginnings_of(std::uint64_t chunk_index, const Bitmap& put,
+                                                       EncodedBytes stored, Buffer& values) const;
   void keep_original(std::uint64_t chunk_index, Bitmap put, const Buffer& values) const;
   void to_other_order(Buffer& values) const;
 

@@ -7,19 +7,20 @@
 #include <utility>
 
 namespace tailrace {
+namespace {
 
-std::uint64_t KeptOriginals::bytes_of(const Chunk& chunk) {
-  return chunk.values.n_bytes() + chunk.put.size() * sizeof(chunk.put[0]) + sizeof(Kept);
+std::size_t hash_of(std::span<const std::byte> bytes) {
+  return std::hash<std::string_view>()(
+      std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
 }
 
-KeptOriginals::Stored KeptOriginals::identity(std::span<const std::byte> stored) {
-  const std::string_view text(reinterpret_cast<const char*>(stored.data()), stored.size());
-  return {stored.size(), std::hash<std::string_view>()(text)};
-}
+}  // namespace
 
-KeptOriginals::Map::iterator KeptOriginals::drop(Map::iterator kept) {
-  held_bytes_ -= bytes_of(kept->second.chunk);
-  return kept_.erase(kept);
+std::optional<KeptOriginals::Chunk> KeptOriginals::Kept::if_stored(
+    std::uint64_t address, std::span<const std::byte> stored) && {
+  const bool there = address_ == address && hash_ && n_stored_ == stored.size();
+  if (!there || *hash_ != hash_of(stored)) return std::nullopt;
+  return std::move(chunk_);
 }
 
 void KeptOriginals::start_flush(std::uint64_t bytes_max) {
@@ -37,43 +38,59 @@ std::uint64_t KeptOriginals::held_bytes() const {
   return held_bytes_;
 }
 
-void KeptOriginals::keep(const ChunkKey& key, std::span<const std::byte> values,
-                         std::vector<std::uint64_t> put) {
+/// Count bytes of a chunk to be kept. @returns false if it has no room
+bool KeptOriginals::reserve(std::uint64_t n_bytes) {
   const std::scoped_lock lock(mutex_);
-  if (const auto old = kept_.find(key); old != kept_.end()) drop(old);
-  const std::uint64_t n_bytes =
-      values.size() + put.size() * sizeof(put[0]) + sizeof(Kept);  // bytes_of() counts them so
   if (held_bytes_ + n_bytes > bytes_max_ && !searched_) {
     searched_ = true;
     for (auto at = kept_.begin(); at != kept_.end();) {
-      at = at->second.flush + 1 < flush_ ? drop(at) : std::next(at);
+      const bool old = at->second.flush_ + 1 < flush_;
+      if (old) held_bytes_ -= at->second.n_bytes_;
+      at = old ? kept_.erase(at) : std::next(at);
     }
   }
-  if (held_bytes_ + n_bytes > bytes_max_) return;
-  Buffer copy = Buffer::copy_of(values);
-  if (!copy.allocated()) return;
-  kept_[key] = {{std::move(copy), std::move(put)}, std::nullopt, flush_};
+  if (held_bytes_ + n_bytes > bytes_max_) return false;
   held_bytes_ += n_bytes;
+  return true;
+}
+
+void KeptOriginals::keep(const ChunkKey& key, std::span<const std::byte> values,
+                         std::vector<std::uint64_t> put) {
+  Kept kept;
+  kept.n_bytes_ = values.size() + put.size() * sizeof(put[0]) + sizeof(Kept);
+  if (!reserve(kept.n_bytes_)) return;
+  kept.chunk_ = {Buffer::copy_of(values), std::move(put)};  // Without the lock: it takes longest.
+  const std::scoped_lock lock(mutex_);
+  kept.flush_ = flush_;
+  const std::uint64_t n_bytes = kept.n_bytes_;
+  if (!kept.chunk_.values.allocated() || !kept_.try_emplace(key, std::move(kept)).second) {
+    held_bytes_ -= n_bytes;
+  }
 }
 
 void KeptOriginals::confirm(const ChunkKey& key, std::span<const std::byte> stored) {
+  const std::size_t hash = hash_of(stored);
   const std::scoped_lock lock(mutex_);
   const auto kept = kept_.find(key);
-  // Earlier values, of which this flush has replaced all, stay as they are and do not match.
-  if (kept != kept_.end() && !kept->second.stored) kept->second.stored = identity(stored);
+  if (kept == kept_.end()) return;
+  kept->second.hash_ = hash;
+  kept->second.n_stored_ = stored.size();
 }
 
-std::optional<KeptOriginals::Chunk> KeptOriginals::take(const ChunkKey& key,
-                                                        std::span<const std::byte> stored) {
+void KeptOriginals::place(const ChunkKey& key, std::uint64_t address) {
   const std::scoped_lock lock(mutex_);
   const auto kept = kept_.find(key);
-  if (kept == kept_.end()) return std::nullopt;
-  const bool same = kept->second.stored == identity(stored);
-  held_bytes_ -= bytes_of(kept->second.chunk);
-  Chunk chunk = std::move(kept->second.chunk);
-  kept_.erase(kept);
-  if (!same) return std::nullopt;
-  return chunk;
+  if (kept != kept_.end()) kept->second.address_ = address;
+}
+
+std::optional<KeptOriginals::Kept> KeptOriginals::take(const ChunkKey& key) {
+  const std::scoped_lock lock(mutex_);
+  const auto found = kept_.find(key);
+  if (found == kept_.end()) return std::nullopt;
+  Kept kept = std::move(found->second);
+  kept_.erase(found);
+  held_bytes_ -= kept.n_bytes_;
+  return kept;
 }
 
 }  // namespace tailrace

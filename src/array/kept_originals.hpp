@@ -5,7 +5,8 @@
 // they were put, until all of the chunk's elements have been put once. Where they are not kept, for
 // lack of room or because another rank wrote the chunk last, the chunk is stored raw.
 //
-// Invariant: values are used only if the file has, byte for byte, what this rank encoded from them.
+// Invariant: values are used only if the file has, at the place where this rank's flush put it,
+// byte for byte what this rank encoded from them.
 
 #pragma once
 
@@ -33,30 +34,35 @@ class KeptOriginals {
   /// Start a flush, in which chunks may take up to `bytes_max`. If more are kept, all are dropped.
   void start_flush(std::uint64_t bytes_max);
   std::uint64_t held_bytes() const;
-  /// Keep a copy of a chunk's values, which confirm() must confirm. If it has no room, chunks
-  /// that neither this flush nor the one before has used are dropped; if that does not suffice,
-  /// the new one is not kept. Replaces what was kept of the chunk.
+  /// Keep a copy of a chunk's values, which confirm() and place() complete. If it has no room,
+  /// chunks that neither this flush nor the one before has used are dropped; if that does not
+  /// suffice, the new one is not kept. Nothing must be kept of the chunk: see take().
   void keep(const ChunkKey& key, std::span<const std::byte> values, std::vector<std::uint64_t> put);
-  /// Note the bytes that the file will have of a chunk; nothing if it is not kept.
+  /// Note the bytes that the flush will write of a chunk; nothing if it is not kept.
   void confirm(const ChunkKey& key, std::span<const std::byte> stored);
-  /// Return and forget a chunk. std::nullopt: not kept, or the file has other bytes.
-  std::optional<Chunk> take(const ChunkKey& key, std::span<const std::byte> stored);
+  /// Note where the file has a chunk, after the commit; nothing if it is not kept.
+  void place(const ChunkKey& key, std::uint64_t address);
+
+  class Kept {
+   public:
+    /// Return the chunk, if the file has it at `address` with the bytes `stored`.
+    std::optional<Chunk> if_stored(std::uint64_t address, std::span<const std::byte> stored) &&;
+
+   private:
+    friend class KeptOriginals;
+    Chunk chunk_;
+    std::uint64_t n_bytes_ = 0;        ///< Of the cap.
+    std::optional<std::size_t> hash_;  ///< Of the stored bytes; not set: unconfirmed.
+    std::size_t n_stored_ = 0;
+    std::optional<std::uint64_t> address_;
+    std::uint64_t flush_ = 0;  ///< The one that keeps it.
+  };
+  /// Remove and return what is kept of a chunk. To be called for each chunk of a flush.
+  std::optional<Kept> take(const ChunkKey& key);
 
  private:
-  struct Stored {
-    std::size_t n_bytes = 0;
-    std::size_t hash = 0;
-    bool operator==(const Stored&) const = default;
-  };
-  struct Kept {
-    Chunk chunk;
-    std::optional<Stored> stored;  ///< Not set: unconfirmed.
-    std::uint64_t flush = 0;       ///< The last one that used it.
-  };
   using Map = std::unordered_map<ChunkKey, Kept, ChunkKeyHash>;
-  static std::uint64_t bytes_of(const Chunk& chunk);
-  static Stored identity(std::span<const std::byte> stored);
-  Map::iterator drop(Map::iterator kept);
+  bool reserve(std::uint64_t n_bytes);
 
   mutable std::mutex mutex_;
   Map kept_;

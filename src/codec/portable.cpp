@@ -40,10 +40,17 @@ class PortableCodec final : public CodecOver {
   }
 
   bool lossy() const override { return true; }
-  /// Each way of rounding yields multiples of the step, or values that none of them changes.
-  /// Rounding to nearest keeps all of these.
+  /// Each way of rounding yields multiples of the step, which rounding to nearest keeps, or values
+  /// that stay as they are. Values that were `held` at one of the latter may differ.
   const Codec* keeping_decoded() const override {
     return sampler_ == nullptr ? this : to_nearest_.get();
+  }
+  bool keeps_decoded(std::span<const std::byte> values) const override {
+    Buffer rounded = Buffer::copy_of(values);
+    if (!rounded.allocated()) return false;
+    round_values(grid_, Rounding::nearest, fill_, reinterpret_cast<T*>(rounded.data()),
+                 values.size() / sizeof(T));
+    return std::memcmp(rounded.data(), values.data(), values.size()) == 0;
   }
   bool keeps_bound_by_construction() const override { return true; }
   Result<EncodedBytes> encode(Buffer values) const override {

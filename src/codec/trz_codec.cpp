@@ -237,6 +237,7 @@ class TrzStage final : public OwnStage {
            trz::working_bytes_max(n_bytes, type_, settings_);
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
+  std::optional<double> exact_fill() const override { return type_.fill_value; }
   const CoarseViews* coarse_views() const override { return views_.possible() ? &views_ : nullptr; }
   const BoundPrefixes* bound_prefixes() const override {
     return prefixes_.possible() ? &prefixes_ : nullptr;

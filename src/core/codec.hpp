@@ -157,6 +157,15 @@ class Codec {
   /// leaves the former as they are. This codec decodes its output. Null: the codec has none, so
   /// decoded values must not be encoded again. Only for codecs without made_for() and of_chunk().
   virtual const Codec* keeping_decoded() const { return nullptr; }
+  /// True if keeping_decoded() leaves these values as they are, bit by bit.
+  virtual bool keeps_decoded(std::span<const std::byte> values) const {
+    static_cast<void>(values);
+    return false;
+  }
+
+  /// Return the fill value that a lossy codec stores exactly, as far as it is recorded in the
+  /// header.
+  virtual std::optional<double> exact_fill() const { return std::nullopt; }
 
   /// Encode one complete chunk; `values` (chunk_shape, row-major, native order) is consumed.
   /// Not collective. Thread-safe.
@@ -214,6 +223,10 @@ class CodecOver : public Codec {
     return inner_->made_for(grid, chunk_index);
   }
   const Codec* keeping_decoded() const override { return inner_->keeping_decoded(); }
+  bool keeps_decoded(std::span<const std::byte> values) const override {
+    return inner_->keeps_decoded(values);
+  }
+  std::optional<double> exact_fill() const override { return inner_->exact_fill(); }
   Result<EncodedBytes> encode(Buffer values) const override {
     return inner_->encode(std::move(values));
   }

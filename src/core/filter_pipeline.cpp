@@ -127,6 +127,9 @@ class PipelineCodec final : public Codec {
     return encode_by_stages(1, std::move(encoded));
   }
 
+  std::optional<double> exact_fill() const override {
+    return stages_.size() == 1 ? stages_[0]->exact_fill() : std::nullopt;
+  }
   const CoarseViews* coarse_views() const override {
     return stages_.size() == 1 ? stages_.front()->coarse_views() : nullptr;
   }

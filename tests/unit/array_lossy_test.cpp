@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "array/kept_originals.hpp"
 #include "array_support.hpp"
 #include "container_support.hpp"
 #include "core/codec_registry.hpp"
@@ -237,9 +238,8 @@ TEST_P(ArrayRandomlyFilled, KeepsItsBound) {
     constexpr float kFill = 9.9692099683868690e+36F;  // netCDF's default
     std::vector<float> expected(shape[0] * shape[1], kFill);
     run_ranks(n_ranks, [&, options = options](std::unique_ptr<Comm> comm) {
-      auto file =
-          created(std::move(comm), path,
-                  array_options(std::string("chunk=8x20,bound=abs=0.05,codec=trz,") + options));
+      auto file = created(std::move(comm), path,
+                          array_options(std::string("chunk=8x20,bound=abs=0.05,") + options));
       ASSERT_NE(file, nullptr);
       EXPECT_OK(file->change_model(one_variable(ModelType::f32, shape)));
       std::mt19937 random(seed);  // All ranks make equal choices.
@@ -274,8 +274,79 @@ TEST_P(ArrayRandomlyFilled, KeepsItsBound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OfRanks, ArrayRandomlyFilled,
-                         ::testing::Combine(::testing::Values("fsync=off", "memory=4MiB"),
+                         ::testing::Combine(::testing::Values("codec=trz", "codec=trz,memory=4MiB",
+                                                              "codec=portable"),
                                             ::testing::Values(1, 2, 3)));
+
+/// Values near the fill value and the limits of a type: what the codec says to keep stays as it is.
+TEST(PortableAgain, LeavesWhatItHasDecoded) {
+  std::mt19937 random(5);
+  std::size_t n_kept = 0;
+  for (const DType dtype : {DType::f32, DType::u8}) {
+    for (int round = 0; round < 300; ++round) {
+      CodecRequest request;
+      request.name = "portable";
+      request.dtype = dtype;
+      request.chunk_shape = {64, 64};
+      request.absolute_bound = dtype == DType::f32 ? 0.1 * (1 + round % 12) : 1 + round % 12;
+      if (round % 3 > 0) request.fill_value = round % 3 == 1 ? 0 : 1;
+      const Result<std::unique_ptr<Codec>> codec = make_codec(request, "");
+      ASSERT_TRUE(codec.ok()) << codec.status().message();
+      Buffer values(64 * 64 * dtype_bytes(dtype));
+      for (std::size_t i = 0; i < std::size_t{64} * 64; ++i) {
+        const auto small = static_cast<float>(random() % 2000) * 1e-3F;
+        if (dtype == DType::f32) {
+          reinterpret_cast<float*>(values.data())[i] = random() % 4 == 0 ? small : small * 1e-3F;
+        } else {
+          values.data()[i] = std::byte(static_cast<unsigned char>(235 + random() % 21));
+        }
+      }
+      const auto coded = [](const Codec& by, Buffer input) {
+        return by.decode(by.encode(std::move(input)).value()).value();
+      };
+      const Buffer once = coded(**codec, std::move(values));
+      const Codec* const again = (*codec)->keeping_decoded();
+      if (again == nullptr || !again->keeps_decoded(once.bytes())) continue;
+      ++n_kept;
+      const Buffer twice = coded(*again, Buffer::copy_of(once.bytes()));
+      ASSERT_TRUE(std::ranges::equal(once.bytes(), twice.bytes())) << round;
+    }
+  }
+  EXPECT_GT(n_kept, 100U);
+}
+
+TEST(KeptOriginals, AreUsedOnlyForTheBytesAndThePlaceThatTheyMade) {
+  const std::vector<std::byte> values(800, std::byte{1});
+  const std::vector<std::byte> stored(10, std::byte{2});
+  const ChunkKey key{3, 4};
+  const auto with = [&](bool confirmed, bool placed) {
+    KeptOriginals kept;
+    kept.start_flush(4000);
+    kept.keep(key, values, {1, 2});
+    if (confirmed) kept.confirm(key, stored);
+    if (placed) kept.place(key, 77);
+    std::optional<KeptOriginals::Kept> taken = kept.take(key);
+    EXPECT_TRUE(taken.has_value());
+    EXPECT_FALSE(kept.take(key).has_value());
+    EXPECT_EQ(kept.held_bytes(), 0U);
+    return std::move(*taken);
+  };
+  EXPECT_TRUE(with(true, true).if_stored(77, stored).has_value());
+  EXPECT_FALSE(with(true, true).if_stored(78, stored).has_value());
+  EXPECT_FALSE(with(true, true).if_stored(77, values).has_value());
+  EXPECT_FALSE(with(true, false).if_stored(77, stored).has_value());
+  EXPECT_FALSE(with(false, true).if_stored(77, stored).has_value());
+
+  KeptOriginals kept;  // Room for three.
+  for (std::uint64_t flush = 0; flush < 4; ++flush) {
+    kept.start_flush(4000);
+    for (std::uint64_t i = 0; i < 2; ++i) kept.keep({flush, i}, values, {1, 2});
+    EXPECT_LE(kept.held_bytes(), 4000U);
+  }
+  EXPECT_TRUE(kept.take({2, 0}).has_value() || kept.take({3, 0}).has_value());
+  kept.start_flush(0);
+  EXPECT_EQ(kept.held_bytes(), 0U);
+}
 
 // --- Bounds relative to the values.
 

@@ -378,6 +378,7 @@ class SharedChunk {
             0,
             {},
             nullptr,
+            false,
             {}};
   }
   Shape shape_;
