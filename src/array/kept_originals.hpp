@@ -5,8 +5,8 @@
 // they were put, until all of the chunk's elements have been put once. Where they are not kept, for
 // lack of room or because another rank wrote the chunk last, the chunk is stored raw.
 //
-// Invariant: values are used only if the file has, at the place where this rank's flush put it,
-// byte for byte what this rank encoded from them.
+// Invariant: values are used only if the chunk is where this rank's flush put it, with the bytes
+// that this rank encoded from them.
 
 #pragma once
 
@@ -51,8 +51,8 @@ class KeptOriginals {
    private:
     friend class KeptOriginals;
     Chunk chunk_;
-    std::uint64_t n_bytes_ = 0;        ///< Of the cap.
-    std::optional<std::size_t> hash_;  ///< Of the stored bytes; not set: unconfirmed.
+    std::uint64_t n_bytes_ = 0;        ///< Counted of the cap.
+    std::optional<std::size_t> hash_;  ///< Hash of the stored bytes; not set: unconfirmed.
     std::size_t n_stored_ = 0;
     std::optional<std::uint64_t> address_;
     std::uint64_t flush_ = 0;  ///< The one that keeps it.
