@@ -488,14 +488,12 @@ void report_lost_files() {
     // Stop the threads first, because their resources are released next.
     file->array->end_alone();
     if (!file->array->comm().is_root()) continue;
-    report::print_remark(
-        {file->path,
-         ": the program ended without ncmpi_close and MPI_Finalize; everything written since the "
-         "last ",
-         file->array->flushes_concurrently()
-             ? "flush that a later call completed (mode=async or in_situ)"
-             : "ncmpi_sync or ncmpi_flush",
-         " is lost; run tailrace recover ", file->path});
+    const char* const last = file->array->flushes_concurrently()
+                                 ? "flush that a later call completed (mode=async or in_situ)"
+                                 : "ncmpi_sync or ncmpi_flush";
+    report::print_remark({file->path, ": the program ended without ncmpi_close and MPI_Finalize; ",
+                          "everything written since the last ", last,
+                          " is lost; run tailrace recover ", file->path});
   }
 }
 
