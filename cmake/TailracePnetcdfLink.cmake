@@ -30,7 +30,7 @@ set(whole "${PROJECT_BINARY_DIR}/pnetcdf_static/tailrace_pnetcdf.o")
 set(hide_symbols "${PROJECT_SOURCE_DIR}/cmake/TailraceHideSymbols.cmake")
 set(static_calls "${link_folder}/libtailrace_pnetcdf_static.a")
 file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/pnetcdf_static")
-# What no ncmpi_* needs is left out, where the compiler makes sections of which that is known.
+# Sections that no ncmpi_* function needs are left out, if the compiler makes one per function.
 set(leave_out "")
 if(TAILRACE_OWN_SECTIONS AND linker_help MATCHES "gc-keep-exported")
   set(leave_out --gc-sections --gc-keep-exported --undefined=ncmpi_create)

@@ -187,9 +187,8 @@ bool ArrayEngine::is_under_way(std::size_t variable) const {
 }
 
 /// Test whether the flush has chunks to encode, creates no dataset, and threads can encode all
-/// chunks. Plug-ins may
-/// call HDF5, which the program uses meanwhile, and layouts in rounds need MPI. The same on every
-/// rank.
+/// chunks. Plug-ins may call HDF5, which the program uses meanwhile, and layouts in rounds need
+/// MPI. Equal on all ranks.
 bool ArrayEngine::can_hand_over(const ArrayFlush& flush) const {
   if (!flush.created.empty()) return false;
   bool any = false;

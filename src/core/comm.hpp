@@ -248,7 +248,7 @@ class Comm {
   /// same communicator, or by MPI_Finalize.
   virtual void abandon() {}
   /// Register `call`, which MPI_Finalize runs on this process before it frees what this Comm uses.
-  /// For owners whose threads or destructors use that memory; `call` must be local. A second
+  /// Owners whose threads or destructors use that memory need it; `call` must be local. A second
   /// registration replaces the first; the end of the Comm drops it. Not collective.
   // NOLINTNEXTLINE(performance-unnecessary-value-param): others store it
   virtual void before_finalize(std::function<void()> /*call*/) {}
