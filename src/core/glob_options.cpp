@@ -13,10 +13,6 @@ namespace tailrace {
 
 namespace {
 
-bool has_wildcard(std::string_view pattern) {
-  return find_unescaped(pattern, "*?") != std::string_view::npos;
-}
-
 /// Drop options that only floating-point measurements may have.
 void keep_exactly(FieldOptions& options) {
   options.bound = ErrorBound();
@@ -61,7 +57,8 @@ Status take_codec_for_own_bound(const std::string& path, std::size_t n_dimension
 
 bool named_alone(const std::string& path, const GlobOptions& options) {
   return std::ranges::any_of(options.variable_options, [&](const auto& entry) {
-    return !has_wildcard(entry.first) && glob_matches(entry.first, path);
+    const bool one = !has_wildcard(entry.first) || path.ends_with(entry.first);
+    return one && glob_matches(entry.first, path);
   });
 }
 

@@ -14,22 +14,60 @@ namespace tailrace {
 
 namespace {
 
+/// One element of a glob: a character, '?', or a set.
+struct GlobElement {
+  std::size_t length = 0;  ///< Characters of the pattern.
+  bool matches = false;
+};
+
+/// True if a set's content matches the character. "-" between two characters means a range; a set
+/// that starts with '!' or '^' matches all other characters.
+bool set_matches(std::string_view set, char character) {
+  const bool others = set.front() == '!' || set.front() == '^';
+  if (others) set.remove_prefix(1);
+  bool found = false;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    const bool range = i + 2 < set.size() && set[i + 1] == '-';
+    found = found || (range ? set[i] <= character && character <= set[i + 2] : set[i] == character);
+    if (range) i += 2;
+  }
+  return found != others;
+}
+
+/// Return the length of the set at the start of `pattern`, with its brackets. A ']' directly behind
+/// the bracket or its '!' belongs to the set. @returns 0 if none starts there
+std::size_t set_length(std::string_view pattern) {
+  if (pattern.empty() || pattern.front() != '[') return 0;
+  const bool others = pattern.size() > 1 && (pattern[1] == '!' || pattern[1] == '^');
+  const std::size_t end = pattern.find(']', others ? 3 : 2);
+  return end == std::string_view::npos ? 0 : end + 1;
+}
+
+/// Match the element at the start of `pattern`, which is not '*', with a character.
+GlobElement match_element(std::string_view pattern, char character) {
+  if (pattern.empty()) return {};
+  if (pattern.front() == '\\' && pattern.size() > 1) return {2, pattern[1] == character};
+  if (pattern.front() == '?') return {1, true};
+  if (const std::size_t length = set_length(pattern); length > 0) {
+    return {length, set_matches(pattern.substr(1, length - 2), character)};
+  }
+  return {1, pattern.front() == character};
+}
+
 bool whole_glob_matches(std::string_view pattern, std::string_view text) {
+  if (pattern == text) return true;
   std::size_t p = 0;
   std::size_t t = 0;
   std::size_t star = std::string_view::npos;
   std::size_t star_text = 0;
   while (t < text.size()) {
-    const std::size_t escape = p + 1 < pattern.size() && pattern[p] == '\\' ? 1 : 0;
-    const char wanted = p < pattern.size() ? pattern[p + escape] : '\0';
-    const bool any = escape == 0 && wanted == '?';
-    const bool same = (escape > 0 || wanted != '*') && wanted == text[t];
-    if (p < pattern.size() && (any || same)) {
-      p += escape + 1;
-      ++t;
-    } else if (p < pattern.size() && pattern[p] == '*') {
+    if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       star_text = t;
+    } else if (const GlobElement element = match_element(pattern.substr(p), text[t]);
+               element.matches) {
+      p += element.length;
+      ++t;
     } else if (star != std::string_view::npos) {
       p = star + 1;
       t = ++star_text;
@@ -42,6 +80,15 @@ bool whole_glob_matches(std::string_view pattern, std::string_view text) {
 }
 
 }  // namespace
+
+bool has_wildcard(std::string_view pattern) {
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const char character = pattern[at];
+    if (character == '*' || character == '?' || set_length(pattern.substr(at)) > 0) return true;
+    if (character == '\\') ++at;
+  }
+  return false;
+}
 
 std::size_t find_unescaped(std::string_view pattern, std::string_view characters) {
   std::size_t at = 0;

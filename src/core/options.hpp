@@ -56,10 +56,14 @@ Result<std::uint64_t> parse_count(std::string_view key, std::string_view text, s
 /// Parse "512x512x512" (or "scalar") into extents. @error invalid_argument
 Result<Shape> parse_shape(std::string_view text);
 
-/// True if `text` matches the glob `pattern` ('*' any run, '?' one character, a backslash before
-/// either or before ':' takes it as it is; '/' is ordinary).
+/// True if `text` matches the glob `pattern`: '*' any run, '?' one character, "[xyz]", "[a-z]" one
+/// of these, "[!xyz]" one other; a backslash before any of these or ':' takes it as it is; '/' is
+/// ordinary. A pattern that equals the text matches, so that a name with brackets matches itself.
 /// A pattern without '/' is also tried against the last component of a path.
 bool glob_matches(std::string_view pattern, std::string_view text);
+
+/// True if a glob can match several names.
+bool has_wildcard(std::string_view pattern);
 
 /// Return the position in a glob of the first of `characters` without a preceding backslash; npos
 /// if absent.

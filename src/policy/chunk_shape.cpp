@@ -56,6 +56,16 @@ void grow_to(Shape& chunk, const Shape& shape, std::uint64_t element_bytes,
   }
 }
 
+/// Number of leading dimensions that are taken for steps or components. See chunk_shape_by_rows().
+std::size_t n_dimensions_of_steps(const Shape& shape) {
+  constexpr std::size_t dimensions_of_space = 3;
+  constexpr std::uint64_t times_shorter = 8;
+  if (shape.size() > dimensions_of_space) return shape.size() - dimensions_of_space;
+  if (shape.size() < 2) return 0;
+  const std::uint64_t least = *std::min_element(shape.begin() + 1, shape.end());
+  return shape[0] <= least / times_shorter ? 1 : 0;
+}
+
 }  // namespace
 
 void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cut_gcd,
@@ -112,12 +122,12 @@ Shape chunk_shape_by_rows(const Shape& shape, std::uint64_t element_bytes,
                           std::uint64_t target_bytes, std::uint64_t n_ranks) {
   constexpr std::uint64_t least_bytes = 1U << 20;
   constexpr std::uint64_t chunks_per_rank = 4;
-  constexpr std::size_t dimensions_of_space = 3;
-  if (shape.size() > dimensions_of_space) {
-    const Shape space(shape.end() - dimensions_of_space, shape.end());
-    if (n_elements(space) * element_bytes >= least_bytes) {
-      Shape chunk = chunk_shape_by_rows(space, element_bytes, target_bytes, n_ranks);
-      chunk.insert(chunk.begin(), shape.size() - dimensions_of_space, 1);
+  const auto space = shape.begin() + static_cast<std::ptrdiff_t>(n_dimensions_of_steps(shape));
+  if (space != shape.begin()) {
+    const Shape of_step(space, shape.end());
+    if (n_elements(of_step) * element_bytes >= kStepChunkBytesMin) {
+      Shape chunk = chunk_shape_by_rows(of_step, element_bytes, target_bytes, n_ranks);
+      chunk.insert(chunk.begin(), shape.size() - of_step.size(), 1);
       return chunk;
     }
   }

@@ -29,6 +29,9 @@ void add_cuts(const Shape& shape, const Box& box, std::uint64_t* cut_gcd,
 /// Blocks of this size or more become separate chunks even if they are below the target.
 inline constexpr std::uint64_t kSmallestOwnChunkBytes = 64U << 10;
 
+/// Smallest step that gets chunks of its own. Steps that share a chunk rewrite it at every flush.
+inline constexpr std::uint64_t kStepChunkBytesMin = 256U << 10;
+
 /// Choose a chunk shape of at most 2 * target_bytes.
 /// Blocks between common cuts stay complete or are split evenly, so that no box border crosses a
 /// chunk. If irregular cuts would make these blocks tiny, the largest box determines the shape, and
@@ -46,9 +49,10 @@ Shape chunk_shape_to_share(const Shape& shape, std::uint64_t element_bytes,
                            std::uint64_t target_bytes, std::uint64_t n_owners);
 
 /// Choose a chunk shape for a field that `n_ranks` share in blocks of its first dimension. Chunks
-/// divide the blocks evenly, several per rank, but have at least 1 MiB. Of more than three
-/// dimensions, those before the last three are taken for steps or components, which programs write
-/// one by one: chunks have extent 1 there, unless they would be below 1 MiB.
+/// divide the blocks evenly, several per rank, but have at least 1 MiB. Some dimensions are taken
+/// for steps or components, which programs write one by one: of more than three, those before the
+/// last three; of two or three, the first, if every other one is at least 8 times as long. Chunks
+/// have extent 1 there, unless a step has less than kStepChunkBytesMin.
 /// @returns extents >= 1
 Shape chunk_shape_by_rows(const Shape& shape, std::uint64_t element_bytes,
                           std::uint64_t target_bytes, std::uint64_t n_ranks);

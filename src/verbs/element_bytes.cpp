@@ -41,7 +41,7 @@ Box shortened(Box box) {
 /// True if the pattern addresses this dataset of another type, rather than matching it by a
 /// wildcard.
 bool names(const FieldPattern& pattern, std::span<const StoredDataset> numbers) {
-  if (find_unescaped(pattern.glob, "*?[") == std::string::npos) return true;
+  if (!has_wildcard(pattern.glob)) return true;
   return std::ranges::none_of(
       numbers, [&](const StoredDataset& field) { return glob_matches(pattern.glob, field.path); });
 }

@@ -174,6 +174,20 @@ TEST(Options, BytesAndShapesAndGlobs) {
   EXPECT_FALSE(glob_matches("velocity_?", "/a/velocity_xy"));
   EXPECT_FALSE(glob_matches("a/b", "/c/b"));
   EXPECT_TRUE(glob_matches("u[0]", "/a/u[0]"));
+  EXPECT_TRUE(glob_matches("e[xyz]", "/e/ey"));
+  EXPECT_TRUE(glob_matches("*[a-cx]", "/field_b"));
+  EXPECT_TRUE(glob_matches("v[!0-9-]*", "/vx"));
+  EXPECT_TRUE(glob_matches("v[]]", "/v]"));
+  EXPECT_TRUE(glob_matches("[xy", "/[xy"));
+  EXPECT_TRUE(glob_matches(R"(\[xy])", "/[xy]"));
+  for (const char* text : {"/e", "/ew", "/exy", "/e[xyz"}) {
+    EXPECT_FALSE(glob_matches("e[xyz]", text)) << text;
+  }
+  EXPECT_FALSE(glob_matches("v[!0-9-]", "/v-"));
+  EXPECT_FALSE(glob_matches(R"(\[xy])", "/x"));
+  for (const char* pattern : {"a*", "a?", "a[bc]", R"(\a[bc])"}) EXPECT_TRUE(has_wildcard(pattern));
+  for (const char* pattern : {"a", R"(a\*)", R"(a\[bc])", "a[b"})
+    EXPECT_FALSE(has_wildcard(pattern));
   EXPECT_TRUE(glob_matches(R"(a\:b\*\?)", "/a:b*?"));
   EXPECT_FALSE(glob_matches(R"(a\*)", "/ab"));
   EXPECT_TRUE(glob_matches("a\\", "/a\\"));

@@ -120,6 +120,20 @@ TEST(ChunkShape, ManyTinyBlocksAreMerged) {
   EXPECT_EQ(chunk[0] % 8, 0U);
 }
 
+TEST(ChunkShape, StepsThatAProgramWritesOneByOneShareNoChunk) {
+  const auto chunk = [](const Shape& shape, std::uint64_t n_ranks) {
+    return chunk_shape_by_rows(shape, 4, kTarget, n_ranks);
+  };
+  EXPECT_EQ(chunk({8, 256, 256}, 2), (Shape{1, 128, 256}));
+  EXPECT_EQ(chunk({8, 524288}, 2), (Shape{1, 262144}));
+  EXPECT_EQ(chunk({12, 5, 512, 512}, 1), (Shape{1, 1, 512, 512}));
+  EXPECT_GT(chunk({40, 256, 256}, 1)[0], 1U);  // levels
+  EXPECT_GT(chunk({8, 128, 128}, 1)[0], 1U);   // steps of 64 KiB
+  EXPECT_EQ(chunk({100000, 3}, 1)[1], 3U);
+  EXPECT_EQ(chunk({1, 1 << 20}, 1)[0], 1U);
+  EXPECT_EQ(chunk({0, 1 << 20}, 1)[0], 1U);
+}
+
 TEST(BoxChunks, NoChunkHoldsTwoComponents) {
   const auto length = [](const std::vector<BoxSeries::Run>& runs, std::uint64_t most) {
     return chunk_length_for({runs, {"a", "b", "c"}}, 2048, most);

@@ -80,7 +80,7 @@ USUAL_OUTPUTS = [name for name in OUTPUTS if not name.startswith(("hdf5 ", "unch
 BOUNDS = {
     "cosmo": {"baryon_density": 0.2, "dark_matter_density": 0.4, "temperature": 1e3,
               "velocity_*": 2e5},
-    "plasma": {"e[xyz]": 1e-3, "b[xyz]": 1e-3, "j[xyz]": 1e-2, "rho": 1e-2, "[xy]": 1e-3,
+    "plasma": {"e[xyz]": 1e-3, "b[xyz]": 1e-3, "j[xyz]": 1e-2, "rho": 1e-2, "x": 1e-3, "y": 1e-3,
                "u[xyz]": 1e-3},
 }
 CHUNKS = ["256KiB", "1MiB", "2MiB", "4MiB", "8MiB", "16MiB"]
