@@ -135,7 +135,8 @@ function(tailrace_add_hdf5_connector target hdf5 calls_folder suffix)
     return()
   endif()
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/frontends/hdf5/vol/*.cpp")
-  add_library(${target}_vol MODULE ${sources})
+  add_library(${target}_vol MODULE
+              ${sources} "${PROJECT_SOURCE_DIR}/frontends/hdf5/preload/unserved.cpp")
   target_include_directories(${target}_vol PRIVATE
                              "${PROJECT_SOURCE_DIR}/frontends" "${PROJECT_SOURCE_DIR}/src"
                              "${calls_folder}")

@@ -1,6 +1,7 @@
 /* Program that creates and closes small files; test_small_files.py counts its MPI calls.
  *
- *   write_small FOLDER N    prints, for N empty and N tiny files, the time of one in milliseconds
+ *   write_small FOLDER N        prints, for N empty and N tiny files, the time of one in milliseconds
+ *   write_small FOLDER N alone  each rank writes files of its own, without MPI
  */
 
 #include <hdf5.h>
@@ -11,6 +12,7 @@
 
 static int rank;
 static int n_ranks;
+static int alone;
 
 static hid_t check(hid_t id) {
   if (id >= 0) return id;
@@ -30,7 +32,7 @@ static void write_file(const char* path, hid_t list, int tiny) {
     const hid_t space = check(H5Screate_simple(1, &extent, NULL));
     const hid_t memory = check(H5Screate_simple(1, &count, NULL));
     const hid_t transfer = check(H5Pcreate(H5P_DATASET_XFER));
-    check(H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE));
+    if (!alone) check(H5Pset_dxpl_mpio(transfer, H5FD_MPIO_COLLECTIVE));
     const hid_t dataset =
         check(H5Dcreate2(file, "v", H5T_NATIVE_INT, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
     check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &count, NULL));
@@ -56,10 +58,12 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
   const int n = argc > 2 ? atoi(argv[2]) : 1;
   const hid_t list = check(H5Pcreate(H5P_FILE_ACCESS));
-  check(H5Pset_fapl_mpio(list, MPI_COMM_WORLD, MPI_INFO_NULL));
+  alone = argc > 3;
+  if (!alone) check(H5Pset_fapl_mpio(list, MPI_COMM_WORLD, MPI_INFO_NULL));
   char path[4096];
   for (int tiny = 0; tiny < 2; ++tiny) {
-    snprintf(path, sizeof path, "%s/%s.h5", argc > 1 ? argv[1] : ".", tiny ? "tiny" : "empty");
+    snprintf(path, sizeof path, "%s/%s%s%d.h5", argc > 1 ? argv[1] : ".", tiny ? "tiny" : "empty",
+             alone ? "-of-" : "-", alone ? rank : 0);
     for (int i = 0; i < 2; ++i) write_file(path, list, tiny); /* The first file costs more. */
     MPI_Pcontrol(1);
     write_file(path, list, tiny);

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from cli_tools import ENVIRONMENT, launcher
-from hdf5_runs import built
+from hdf5_runs import CONNECTOR, LATER, built, program_of, run as run_served
 
 PROGRAM = """
 #include <hdf5.h>
@@ -100,3 +100,13 @@ def test_another_version(tmp_path):
                        compiler="mpicc")
     said, = run(program)
     assert f"; loaded: HDF5 1.99.7 in {tmp_path}/libhdf5.so" in said
+
+
+@pytest.mark.parametrize("end", LATER, ids=lambda end: f"hdf5{end}")
+def test_connector_without_mpi(end, tmp_path):
+    """HDF5 loads the connector, and the program opens its files one by one."""
+    for words, n in ((["1", "alone"], 1), (["1"], 0)):
+        said = run_served([program_of(end, "write_small"), tmp_path, *words], 2, ours=True,
+                          front=end + CONNECTOR).splitlines()
+        assert len([line for line in said if "no file was served" in line]) == n
+        assert all("without MPI (H5Pset_fapl_mpio)" in line for line in said if "served" in line)

@@ -9,6 +9,8 @@
 #include <hdf5.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -20,6 +22,7 @@
 #include <H5VLconnector_passthru.h>
 #include <H5VLnative.h>
 
+#include "hdf5/preload/unserved.hpp"
 #include "hdf5/serving_library.hpp"
 #include "hdf5/vol/objects.hpp"
 
@@ -59,6 +62,20 @@ herr_t by_own_id(void* object, Call&& call) {
 
 // --- files
 
+std::atomic<std::uint64_t> n_openings = 0;
+std::atomic<bool> opened_by_mpi = false;
+
+/// Note how a file is created or opened, for the report at the end of the process.
+void note_opening(hid_t access_list) {
+  ++n_openings;
+  if (H5Pget_driver(access_list) == H5FD_MPIO) opened_by_mpi = true;
+}
+
+/// HDF5 loads the connector for programs without files, too, such as the launcher's helpers.
+__attribute__((destructor)) void report_at_exit() {
+  if (n_openings > 0 && !opened_by_mpi) report_nothing(n_openings);
+}
+
 /// True if closing the file also closes the program's objects.
 bool closes_objects(hid_t access_list) {
   H5F_close_degree_t degree = H5F_CLOSE_DEFAULT;
@@ -71,6 +88,7 @@ void* file_create(const char* name, unsigned flags, hid_t creation_list, hid_t a
       [&]() -> void* {
         const InnerCall inner;
         const NativeList list(access_list);
+        note_opening(list.id());
         // HDF5 has added flags that a program must not set.
         const unsigned of_program = H5F_ACC_TRUNC | H5F_ACC_EXCL | H5F_ACC_SWMR_WRITE;
         return adopt_file(calls().H5Fcreate(name, flags & of_program, creation_list, list.id()),
@@ -84,6 +102,7 @@ void* file_open(const char* name, unsigned flags, hid_t access_list, hid_t, void
       [&]() -> void* {
         const InnerCall inner;
         const NativeList list(access_list);
+        note_opening(list.id());
         return adopt_file(calls().H5Fopen(name, flags, list.id()), closes_objects(list.id()));
       },
       static_cast<void*>(nullptr));
