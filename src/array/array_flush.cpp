@@ -187,13 +187,10 @@ namespace {
 
 /// True if a variable's codec stores its fill value exactly.
 bool fill_is_exact(const ArrayVariable& variable) {
-  const std::optional<double> of_codec = variable.resolved.codec->exact_fill();
   const DType dtype = variable.definition.dtype;
-  if (!of_codec || !is_floating(dtype)) return false;
+  if (!is_floating(dtype) || variable.fill.size() != dtype_bytes(dtype)) return false;
   const ModelType type = dtype == DType::f32 ? ModelType::f32 : ModelType::f64;
-  return variable.fill.size() == dtype_bytes(dtype) &&
-         std::bit_cast<std::uint64_t>(element_number(type, variable.fill)) ==
-             std::bit_cast<std::uint64_t>(*of_codec);
+  return variable.resolved.codec->keeps_value(element_number(type, variable.fill));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // pipeline would write.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -237,7 +238,11 @@ class TrzStage final : public OwnStage {
            trz::working_bytes_max(n_bytes, type_, settings_);
   }
   bool lossy() const override { return type_.kind != trz::BoundKind::exact; }
-  std::optional<double> exact_fill() const override { return type_.fill_value; }
+  bool keeps_value(double value) const override {
+    return std::isnan(value) ||
+           (type_.fill_value &&
+            std::bit_cast<std::uint64_t>(*type_.fill_value) == std::bit_cast<std::uint64_t>(value));
+  }
   const CoarseViews* coarse_views() const override { return views_.possible() ? &views_ : nullptr; }
   const BoundPrefixes* bound_prefixes() const override {
     return prefixes_.possible() ? &prefixes_ : nullptr;

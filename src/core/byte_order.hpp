@@ -22,7 +22,7 @@ class SwappingCodec : public CodecOver {
   SwappingCodec(std::unique_ptr<Codec> inner, std::size_t element_bytes)
       : CodecOver(std::move(inner)), element_bytes_(element_bytes) {}
   const Codec* keeping_decoded() const override { return nullptr; }
-  std::optional<double> exact_fill() const override { return std::nullopt; }
+  bool keeps_value(double /*value*/) const override { return false; }
   Result<EncodedBytes> encode(Buffer values) const override {
     swap_elements(values.bytes(), element_bytes_);
     return CodecOver::encode(std::move(values));

@@ -163,9 +163,11 @@ class Codec {
     return false;
   }
 
-  /// Return the fill value that a lossy codec stores exactly, as far as it is recorded in the
-  /// header.
-  virtual std::optional<double> exact_fill() const { return std::nullopt; }
+  /// True if a lossy codec certainly decodes this value bit by bit: its fill value, perhaps NaN.
+  virtual bool keeps_value(double value) const {
+    static_cast<void>(value);
+    return false;
+  }
 
   /// Encode one complete chunk; `values` (chunk_shape, row-major, native order) is consumed.
   /// Not collective. Thread-safe.
@@ -226,7 +228,7 @@ class CodecOver : public Codec {
   bool keeps_decoded(std::span<const std::byte> values) const override {
     return inner_->keeps_decoded(values);
   }
-  std::optional<double> exact_fill() const override { return inner_->exact_fill(); }
+  bool keeps_value(double value) const override { return inner_->keeps_value(value); }
   Result<EncodedBytes> encode(Buffer values) const override {
     return inner_->encode(std::move(values));
   }

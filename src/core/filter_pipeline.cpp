@@ -127,8 +127,8 @@ class PipelineCodec final : public Codec {
     return encode_by_stages(1, std::move(encoded));
   }
 
-  std::optional<double> exact_fill() const override {
-    return stages_.size() == 1 ? stages_[0]->exact_fill() : std::nullopt;
+  bool keeps_value(double value) const override {
+    return stages_.size() == 1 && stages_[0]->keeps_value(value);
   }
   const CoarseViews* coarse_views() const override {
     return stages_.size() == 1 ? stages_.front()->coarse_views() : nullptr;

@@ -63,8 +63,11 @@ class FilterStage {
   /// Forms of Codec::coarse_views() and Codec::bound_prefixes() for a pipeline of this stage only.
   virtual const CoarseViews* coarse_views() const { return nullptr; }
   virtual const BoundPrefixes* bound_prefixes() const { return nullptr; }
-  /// Form of Codec::exact_fill() for a pipeline of this stage only.
-  virtual std::optional<double> exact_fill() const { return std::nullopt; }
+  /// Form of Codec::keeps_value() for a pipeline of this stage only.
+  virtual bool keeps_value(double value) const {
+    static_cast<void>(value);
+    return false;
+  }
   /// Form of Codec::estimate() for a pipeline of this stage only.
   virtual std::optional<Estimate> estimate(const StridedValues& values) const {
     static_cast<void>(values);

@@ -1,7 +1,10 @@
 /* Program that creates and closes small files; test_small_files.py counts its MPI calls.
  *
- *   write_small FOLDER N        prints, for N empty and N tiny files, the time of one in milliseconds
- *   write_small FOLDER N alone  each rank writes files of its own, without MPI
+ *   write_small FOLDER N
+ *   write_small FOLDER N alone
+ *
+ * Prints the time of a file in milliseconds, for N empty and N tiny files. With "alone" each rank
+ * writes files of its own, without MPI.
  */
 
 #include <hdf5.h>

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "array/kept_originals.hpp"
 #include "array_support.hpp"
@@ -200,31 +202,46 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(std::uint64_t{20}, std::uint64_t{0})));
 
 /// A chunk of eight rows gets one more with each opening of the file.
-TEST(ArrayAppended, KeepsItsCodecAndItsBound) {
-  for (const char* codec : {"trz", "portable"}) {
-    const TestFolder folder;
-    const std::string path = folder / "a.nc";
-    std::vector<float> before;
-    for (std::uint64_t row = 0; row < 12; ++row) {
-      auto file =
-          row == 0 ? created(make_self_comm(), path,
-                             array_options(std::string("chunk=8x20,bound=abs=0.05,codec=") + codec))
-                   : opened(make_self_comm(), path, ArrayFile::Access::write, array_options(""));
-      ASSERT_NE(file, nullptr);
-      if (row == 0) {
-        EXPECT_OK(file->change_model(one_variable(ModelType::f32, {0, kColumns})));
-      }
-      EXPECT_OK(put_values(*file, 0, rows(row, 1), rough(row, 1)));
-      EXPECT_OK(file->flush());
-      EXPECT_EQ(file->report().n_raw_chunks, 0U) << codec << row;
-      const std::vector<float> now = get_values<float>(*file, 0, rows(0, row + 1));
-      EXPECT_EQ(before, std::vector<float>(now.begin(), now.end() - kColumns)) << codec << row;
-      before = now;
-      EXPECT_LE(largest_error(*file, 0, row + 1), kBound) << codec << row;
-      EXPECT_OK(file->close());
+class ArrayAppended
+    : public ::testing::TestWithParam<std::tuple<const char*, std::optional<float>>> {};
+
+TEST_P(ArrayAppended, KeepsItsCodecAndItsBound) {
+  const auto& [codec, fill] = GetParam();
+  NetcdfModel model = one_variable(ModelType::f32, {0, kColumns});
+  if (fill) {
+    const auto bytes = std::as_bytes(std::span(&*fill, 1));
+    model.variables[0].attributes.push_back(
+        {"_FillValue", ModelType::f32, 1, {bytes.begin(), bytes.end()}, {}});
+  }
+  const TestFolder folder;
+  const std::string path = folder / "a.nc";
+  std::vector<float> before;
+  for (std::uint64_t row = 0; row < 12; ++row) {
+    auto file =
+        row == 0 ? created(make_self_comm(), path,
+                           array_options(std::string("chunk=8x20,bound=abs=0.05,codec=") + codec))
+                 : opened(make_self_comm(), path, ArrayFile::Access::write, array_options(""));
+    ASSERT_NE(file, nullptr);
+    if (row == 0) {
+      EXPECT_OK(file->change_model(model));
     }
+    EXPECT_OK(put_values(*file, 0, rows(row, 1), rough(row, 1)));
+    EXPECT_OK(file->flush());
+    EXPECT_EQ(file->report().n_raw_chunks, 0U) << row;
+    const std::vector<float> now = get_values<float>(*file, 0, rows(0, row + 1));
+    EXPECT_EQ(before, std::vector<float>(now.begin(), now.end() - kColumns)) << row;
+    before = now;
+    EXPECT_LE(largest_error(*file, 0, row + 1), kBound) << row;
+    EXPECT_OK(file->close());
   }
 }
+
+// xarray declares NaN as the fill value of every float.
+INSTANTIATE_TEST_SUITE_P(
+    OfFills, ArrayAppended,
+    ::testing::Combine(::testing::Values("trz", "portable"),
+                       ::testing::Values(std::nullopt, std::numeric_limits<float>::quiet_NaN(),
+                                         -9.0F)));
 
 /// Random puts by one rank at a time: every element is within the bound of the value put last.
 class ArrayRandomlyFilled : public ::testing::TestWithParam<std::tuple<const char*, int>> {};
