@@ -152,7 +152,7 @@ template <class Action>
 tailrace_error guarded_on(tailrace_file* file, Action&& action) noexcept {
   const char* wrong = nullptr;
   if (file == nullptr) {
-    wrong = "the file is not open (NULL); call create or open before, and check their result";
+    wrong = "the file is not open: it is closed, or create or open has failed (NULL)";
   } else if (file->opened == nullptr) {
     wrong = "the file is closed";
   } else if (file->opened->pid != ::getpid()) {

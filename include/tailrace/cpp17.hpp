@@ -88,5 +88,15 @@ template <class Range>
 inline constexpr bool is_temporary =
     is_contiguous<Range> && !std::is_lvalue_reference_v<Range> && !is_view<std::remove_cv_t<Range>>;
 
+/// True for a contiguous range of numbers other than T, which a Field<T> does not convert.
+template <class Range, class T, class = void>
+inline constexpr bool holds_another_type_than = false;
+template <class Range, class T>
+inline constexpr bool holds_another_type_than<Range, T, std::enable_if_t<is_contiguous<Range>>> =
+    !std::is_same_v<T, std::byte> &&
+    std::is_arithmetic_v<std::remove_pointer_t<decltype(std::data(std::declval<Range&>()))>> &&
+    !std::is_same_v<
+        std::remove_cv_t<std::remove_pointer_t<decltype(std::data(std::declval<Range&>()))>>, T>;
+
 }  // namespace api
 }  // namespace tailrace

@@ -215,6 +215,8 @@ class Field {
   }
   template <class Range, Require<is_temporary<Range>> = 0>
   void put(const Box& box, Range&& values) const = delete;
+  template <class Range, Require<holds_another_type_than<Range, T> && !is_temporary<Range>> = 0>
+  void put(const Box& box, Range&& values) const = delete;
   /// Put the complete field.
   void put(Span<const T> values) const { put(Box(Shape(shape_.size(), 0), shape_), values); }
   template <class Range, Require<is_temporary<Range>> = 0>
@@ -256,6 +258,8 @@ class Field {
     report(
         tailrace_field_put_copy(file_, field_, box.start.data(), box.count.data(), values.data()));
   }
+  template <class Range, Require<holds_another_type_than<Range, T>> = 0>
+  void put_copy(const Box& box, Range&& values) const = delete;
   /// Put a copy of the complete field.
   void put_copy(Span<const T> values) const {
     put_copy(Box(Shape(shape_.size(), 0), shape_), values);

@@ -87,7 +87,7 @@ std::optional<std::uint64_t> Writer::last_committed_step() const {
 
 std::string last_committed_text(const std::optional<std::uint64_t>& step) {
   return step ? "the last step known to be in the file is step " + std::to_string(*step)
-              : "no step is known to be in the file";
+              : "no step of this run is known to be in the file";
 }
 
 namespace {

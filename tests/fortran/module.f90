@@ -256,7 +256,8 @@ contains
         call file%put(field, right, start=[1, rank + 1])
       end if
       call file%end_step(stat=end_stat, errmsg=end_text)
-      call expect(end_stat /= tailrace_ok .and. index(end_text, ' is lost, and no step is known') > 0, &
+      call expect(end_stat /= tailrace_ok .and. &
+                  index(end_text, ' is lost, and no step of this run is known') > 0, &
                   'a step with a wrong put: '//trim(end_text))
       if (rank == n_ranks - 1) call expect(index(end_text, trim(text)) > 0, 'why: '//trim(end_text))
       call expect_alike(end_stat, end_text, 'a wrong put')

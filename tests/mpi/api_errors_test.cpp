@@ -195,7 +195,8 @@ void expect_disagreement(const std::function<void(tailrace::File&)>& define, con
                            ", this rank has " + of_last;
   const Outcome outcome = outcome_of([&] { file.end_step(); });
   expect_everywhere(outcome, TAILRACE_ERROR_DISAGREEMENT);
-  const std::string expected = text + "; step 0 is lost, and no step is known to be in the file";
+  const std::string expected =
+      text + "; step 0 is lost, and no step of this run is known to be in the file";
   EXPECT_NE(outcome.text.find(expected), std::string::npos) << outcome.text << "\n" << expected;
   EXPECT_FALSE(exists(path));
   expect_usable(file, path);

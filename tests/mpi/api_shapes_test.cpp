@@ -346,6 +346,8 @@ static_assert(!CanBePut<std::vector<double>> && !CanBePutWhole<std::vector<doubl
 static_assert(!CanBePut<const std::vector<double>> && !CanBePutWhole<std::array<double, 3>>);
 static_assert(CanBePut<std::vector<double>&> && CanBePutWhole<const std::vector<double>&>);
 static_assert(CanBePut<std::span<const double>> && CanBePutWhole<std::span<double>>);
+static_assert(!CanBePut<std::vector<float>&> && !CanBePut<std::span<int>>);
+static_assert(!tailrace::holds_another_type_than<const std::vector<double>&, double>);
 
 TEST(ApiShapes, CopiesFromArraysOfAnyLayout) {
   const std::string path = scratch();

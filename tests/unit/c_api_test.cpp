@@ -94,7 +94,7 @@ TEST_F(CApi, ANullFileIsRefusedEverywhere) {
   EXPECT_EQ(tailrace_file_on_progress(nullptr, nullptr, nullptr), refused);
   EXPECT_EQ(tailrace_file_on_log(nullptr, nullptr, nullptr), refused);
   EXPECT_STREQ(tailrace_thread_error(),
-               "the file is not open (NULL); call create or open before, and check their result");
+               "the file is not open: it is closed, or create or open has failed (NULL)");
   EXPECT_STREQ(tailrace_file_error(nullptr), "the file is NULL");
   tailrace_file_abandon(nullptr);
 }
@@ -456,8 +456,9 @@ TEST_F(CApi, AFailureNamesTheLostSteps) {
     create(mode);
     const float values[4] = {1, 2, 3, 4};
     define("/never_put", {4});
-    contains(text_of(tailrace_file_end_step(file_, nullptr)),
-             "; step 0 is lost, and no step is known to be in the file (counted from 0)");
+    contains(
+        text_of(tailrace_file_end_step(file_, nullptr)),
+        "; step 0 is lost, and no step of this run is known to be in the file (counted from 0)");
     const tailrace_field field = define("/u", {4}, "over-time=on");
     for (int step = 1; step <= 2; ++step) {
       ASSERT_EQ(tailrace_field_put(file_, field, nullptr, nullptr, values), TAILRACE_OK);
