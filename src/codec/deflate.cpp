@@ -16,6 +16,7 @@
 
 #include "codec/registry.hpp"
 #include "codec/zlib_stream.hpp"
+#include "trz/base/byte_shuffle.hpp"
 #include "trz/base/kept_by_thread.hpp"
 
 namespace tailrace {
