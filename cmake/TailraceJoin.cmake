@@ -6,6 +6,9 @@
 # says so at once where they are not. No file of a folder is left out, except that files named mpi_*
 # stand alone, since builds without MPI and Python's module _mpi tell them from the others, and files
 # with compile definitions of their own, which CMake leaves alone.
+#
+# A joined source compiles without an include that its neighbours have. scripts/lint compiles each
+# changed source alone, so that a missing include is found before a merge.
 
 option(TAILRACE_JOIN_SOURCES "Compile the sources of a folder as one" ON)
 
