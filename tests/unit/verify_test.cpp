@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "codec/verify.hpp"
 #include "trz/base/error_bound.hpp"
 #include "unit/codec_samples.hpp"
