@@ -10,6 +10,7 @@
 
 #include "trz/book/book.hpp"
 #include "trz/entropy/byte_section.hpp"
+#include "trz/entropy/patches.hpp"
 
 namespace tailrace::trz {
 namespace {
@@ -62,7 +63,8 @@ SectionPlan plan_of(ZstdUse zstd, const CodeLengths* shared = nullptr) { return 
 
 TEST(TrzSection, every_form_comes_back) {
   for (const std::size_t n : {0U, 1U, 2U, 3U, 10U, 100U, 257U, 5000U, 100000U, 700001U}) {
-    for (const ZstdUse zstd : {ZstdUse::never, ZstdUse::promising, ZstdUse::always}) {
+    for (const ZstdUse zstd :
+         {ZstdUse::never, ZstdUse::promising, ZstdUse::searched, ZstdUse::always}) {
       for (const double decay : {0.01, 0.5, 0.9}) {
         expect_round_trip(peaked_octets(n, decay, 1), plan_of(zstd));
       }
@@ -84,6 +86,43 @@ TEST(TrzSection, forms_are_chosen_by_size) {
   Octets runs(100000, 0);
   for (std::size_t i = 0; i < runs.size(); i += 997) runs[i] = 1;
   EXPECT_LT(expect_round_trip(runs, plan_of(ZstdUse::promising)).size(), 2000U);
+}
+
+TEST(TrzSection, a_search_finds_repeats_that_lie_far_apart) {
+  const Octets part = peaked_octets(6000, 0.6, 3);
+  Octets twice = part;
+  twice.insert(twice.end(), part.begin(), part.end());
+  const std::size_t n_huffman = expect_round_trip(part, plan_of(ZstdUse::never)).size();
+  // A sample of the middle sees no repeat, and bytes without repeats are not tried.
+  EXPECT_GT(expect_round_trip(twice, plan_of(ZstdUse::promising)).size(), 2 * n_huffman - 200);
+  EXPECT_LT(expect_round_trip(twice, plan_of(ZstdUse::searched)).size(), n_huffman * 5 / 4);
+  EXPECT_EQ(expect_round_trip(part, plan_of(ZstdUse::searched)).size(), n_huffman);
+}
+
+TEST(TrzSection, a_mask_that_repeats_from_row_to_row_takes_few_bytes) {
+  // Edges move little from row to row, so that zeros and ones come in runs and rows in repeats.
+  constexpr std::size_t row = 2000;
+  constexpr std::size_t n = 400 * row;
+  std::vector<std::uint32_t> values(n, 7);
+  std::vector<std::uint64_t> words(PatchMap::words_of(n));
+  PatchMap patches(words.data(), n);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i % row % 160 < 70 + i / row / 100) patches.mark(i);
+  }
+  Workspace workspace;
+  Octets bytes(patches_bytes_max(n, patches.count(), 4));
+  for (const ZstdUse zstd : {ZstdUse::promising, ZstdUse::searched, ZstdUse::always}) {
+    ChunkWriter out(bytes);
+    ASSERT_TRUE(write_patches(values.data(), patches, plan_of(zstd), out, workspace));
+    EXPECT_LT(out.n_written(), 500U);
+    std::vector<std::uint32_t> patched(n, 0);
+    ChunkReader in({bytes.data(), out.n_written()});
+    bool memory_out = false;
+    ASSERT_TRUE(apply_patches(in, patched.data(), n, workspace, &memory_out));
+    for (std::size_t i = 0; i < n; ++i) {
+      ASSERT_EQ(patched[i], i % row % 160 < 70 + i / row / 100 ? 7U : 0U) << i;
+    }
+  }
 }
 
 /// Mostly `common`, sometimes other bytes, in runs of all lengths.

@@ -36,6 +36,12 @@ constexpr double kFillStepsSure = 0x1p22;
 /// Bits per value below which the ratio preset tries zstd on every section.
 constexpr double kZstdBelow = 0.25;
 
+ZstdUse automatic_zstd(Preset preset, double bits_per_value) {
+  if (preset == Preset::fast) return ZstdUse::never;
+  if (!tries_more(preset)) return ZstdUse::promising;
+  return bits_per_value < kZstdBelow ? ZstdUse::always : ZstdUse::searched;
+}
+
 }  // namespace
 
 SectionChoice sections_for(const Work& work, double bits_per_value) {
@@ -47,10 +53,7 @@ SectionChoice sections_for(const Work& work, double bits_per_value) {
     case Choice::off: choice.zstd = ZstdUse::never; break;
     case Choice::on: choice.zstd = ZstdUse::always; break;
     case Choice::automatic:
-      choice.zstd = work.settings.preset == Preset::fast ? ZstdUse::never
-                    : tries_more(work.settings.preset) && bits_per_value < kZstdBelow
-                        ? ZstdUse::always
-                        : ZstdUse::promising;
+      choice.zstd = automatic_zstd(work.settings.preset, bits_per_value);
       break;
   }
   return choice;

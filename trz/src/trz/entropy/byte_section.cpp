@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "trz/kernels/byte_kernels.hpp"
@@ -95,26 +96,67 @@ std::size_t write_zstd(std::span<const std::uint8_t> bytes, int level, std::size
   return head + n_payload;
 }
 
+/// A sparse sample ends after so many bytes if at most one position in kSearchedShare repeats.
+constexpr std::size_t kSearchedFirst = 8192;
+constexpr std::size_t kSearchedShare = 64;
+
+/// Share of the positions in a sample at which the next eight bytes have occurred earlier in it.
+/// kOneIn: a sample has the positions whose hash is a multiple of it. Equal bytes have equal
+/// hashes, so a sparse sample of a long stream finds repeats at any distance.
+template <std::size_t kOneIn>
+double repeated_share(std::span<const std::uint8_t> bytes) {
+  constexpr unsigned hash_bits = kOneIn == 1 ? 10 : 12;
+  constexpr unsigned chosen_bits = std::bit_width(kOneIn) - 1;
+  std::uint32_t last_place[1U << hash_bits] = {};
+  std::size_t n_seen = 0;
+  std::size_t n_matches = 0;
+  for (std::size_t i = 0; i + 8 <= bytes.size(); ++i) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes.data() + i, sizeof word);
+    if (kOneIn > 1 && i == kSearchedFirst && kSearchedShare * n_matches < n_seen) return 0;
+    const std::uint64_t hash = word * 0x9E3779B97F4A7C15U >> (64 - hash_bits - chosen_bits);
+    if (hash % kOneIn != 0) continue;
+    ++n_seen;
+    std::uint32_t& place = last_place[hash / kOneIn];
+    std::uint64_t before;
+    std::memcpy(&before, bytes.data() + place, sizeof before);
+    n_matches += before == word ? 1 : 0;
+    place = static_cast<std::uint32_t>(i);
+  }
+  return static_cast<double>(n_matches) / static_cast<double>(std::max<std::size_t>(n_seen, 1));
+}
+
 /// True if zstd promises a gain over Huffman coding: at many positions of a sample, the next eight
 /// bytes have occurred earlier in it. Streams of few bits per byte repeat by chance and are
 /// excluded; form runs serves them.
+/// @param bits  bits of all codes of the Huffman code.
 bool zstd_promises(std::span<const std::uint8_t> bytes, std::uint64_t bits) {
   constexpr std::size_t n_sampled = 1024;
-  constexpr unsigned hash_bits = 10;
   if (bytes.size() < 2 * n_sampled || bits < 2 * bytes.size()) return false;
-  const std::uint8_t* sample = bytes.data() + (bytes.size() - n_sampled) / 2;
-  std::uint16_t last_place[1U << hash_bits] = {};
-  std::size_t n_matches = 0;
-  for (std::size_t i = 0; i + 8 <= n_sampled; ++i) {
-    std::uint64_t word;
-    std::memcpy(&word, sample + i, sizeof word);
-    std::uint16_t& place = last_place[word * 0x9E3779B97F4A7C15U >> (64 - hash_bits)];
-    std::uint64_t before;
-    std::memcpy(&before, sample + place, sizeof before);
-    n_matches += before == word ? 1 : 0;
-    place = static_cast<std::uint16_t>(i);
+  // More than 1024 / 8 of the 1017 positions that have eight bytes.
+  constexpr double promising = 128.5 / (n_sampled - 7);
+  return repeated_share<1>(bytes.subspan((bytes.size() - n_sampled) / 2, n_sampled)) > promising;
+}
+
+/// True if a search promises a gain by zstd over another form.
+bool search_promises(std::span<const std::uint8_t> bytes) {
+  constexpr std::size_t n_least = 1024;
+  constexpr std::size_t n_most = std::size_t{1} << 15;
+  if (bytes.size() < n_least) return false;
+  const std::size_t n = std::min(bytes.size(), n_most);
+  return repeated_share<32>(bytes.subspan((bytes.size() - n) / 2, n)) > 1.0 / 16;
+}
+
+/// True if zstd shall be tried on a section. @param has_runs  form runs is smaller than Huffman.
+bool tries_zstd(std::span<const std::uint8_t> bytes, ZstdUse use, std::uint64_t bits,
+                bool has_runs) {
+  switch (use) {
+    case ZstdUse::never: return false;
+    case ZstdUse::promising: return !has_runs && zstd_promises(bytes, bits);
+    case ZstdUse::searched: return search_promises(bytes);
+    case ZstdUse::always: break;
   }
-  return n_matches > n_sampled / 8;
+  return true;
 }
 
 /// A section's own Huffman code, made from the counts of all of its bytes or of some.
@@ -194,14 +236,13 @@ std::size_t write_runs(std::span<const std::uint8_t> bytes, const OwnCode& plain
 
 std::size_t write_own(std::span<const std::uint8_t> bytes, const SectionPlan& plan,
                       std::uint8_t* out, Workspace& workspace) {
-  const bool count_all = plan.zstd == ZstdUse::always;
+  const bool count_all = plan.zstd >= ZstdUse::searched;
   const OwnCode code(bytes, count_all, workspace.isa());
   const std::size_t n_stored = 1 + bytes.size();
   std::uint64_t limit = std::min<std::uint64_t>(code.section_bytes, n_stored);
   const std::size_t n_runs = write_runs(bytes, code, count_all, limit, out, workspace);
   if (n_runs != 0) limit = n_runs;
-  if (plan.zstd == ZstdUse::always ||
-      (plan.zstd == ZstdUse::promising && n_runs == 0 && zstd_promises(bytes, code.bits))) {
+  if (tries_zstd(bytes, plan.zstd, code.bits, n_runs != 0)) {
     const std::size_t n_zstd =
         write_zstd(bytes, plan.zstd_level, static_cast<std::size_t>(limit), out, workspace);
     if (n_zstd != 0) return n_zstd;
@@ -322,8 +363,7 @@ std::size_t write_section(std::span<const std::uint8_t> bytes, const SectionPlan
   if (plan.shared != nullptr) {
     const std::size_t n_shared = write_shared(bytes, *plan.shared, out, workspace.isa());
     const bool own_may = own_code_may_pay(bytes.size(), n_shared, *plan.shared);
-    const bool zstd_may = plan.zstd == ZstdUse::always ||
-                          (plan.zstd == ZstdUse::promising && zstd_promises(bytes, 8 * n_shared));
+    const bool zstd_may = tries_zstd(bytes, plan.zstd, 8 * n_shared, false);
     if (n_shared != 0 && !own_may && !zstd_may) return n_shared;
     const std::size_t n_own = write_own(bytes, plan, out, workspace);
     if (n_shared == 0 || n_own <= n_shared) return n_own;

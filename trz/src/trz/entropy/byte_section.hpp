@@ -25,8 +25,8 @@
 namespace tailrace::trz {
 
 /// When to try zstd on a section: never, if a sample promises a gain (repeats that Huffman coding
-/// cannot use), or always.
-enum class ZstdUse : std::uint8_t { never, promising, always };
+/// cannot use), if a search of up to 32 KiB does, or always.
+enum class ZstdUse : std::uint8_t { never, promising, searched, always };
 
 struct SectionPlan {
   ZstdUse zstd = ZstdUse::promising;

@@ -92,7 +92,11 @@ bool write_set(const PatchSet<T>& set, const SectionPlan& plan, ChunkWriter& out
   out.number(form);
   out.varint(set.n);
   if (!bitmap) out.varint(n_bytes);
-  if (!add_section({positions, n_bytes}, plan, out, workspace)) return false;
+  // A mask repeats from row to row and from plane to plane. zstd is fast on it, and far smaller
+  // than the forms that need no repeats.
+  SectionPlan where = plan;
+  if (bitmap && plan.zstd != ZstdUse::never) where.zstd = ZstdUse::always;
+  if (!add_section({positions, n_bytes}, where, out, workspace)) return false;
   if (set.one_value) {
     out.number(set.common);
     return !out.failed();
