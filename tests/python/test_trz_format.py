@@ -16,8 +16,8 @@ CASES = pathlib.Path(__file__).parent / "trz_format_cases.py"
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("group, least", [
-    ("special", 2000), ("long", 12), ("books", 20), ("vocabulary", 24), ("golden", 47),
-    ("newer", 890),
+    ("special", 2000), ("long", 12), ("books", 20), ("vocabulary", 24), ("golden", 53),
+    ("newer", 1000),
     *(pytest.param(group, least, marks=pytest.mark.full) for group, least in
       [("bounded", 2500), ("exact", 3000), ("fitted", 90), ("nested", 60), ("decimals", 600),
        ("joined", 80), ("refined", 150), ("damaged", 1000)]),

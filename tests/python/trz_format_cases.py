@@ -92,6 +92,11 @@ def exact():
                 holes.reshape(-1)[::7] = np.nan
                 holes.reshape(-1)[1::9] = -0.0
                 yield holes, {"preset": preset}
+                if preset == "ratio" and kind is kinds[0]:
+                    waves = smooth(shape, generator) * np.finfo(dtype).max / 8
+                    yield waves.astype(dtype), {"preset": preset}
+                    words = generator.standard_normal(base.size // 8 + 1).astype(dtype)
+                    yield generator.choice(words, shape), {"preset": preset}
 
 
 def long():

@@ -12,6 +12,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "trz/trz.hpp"
@@ -236,9 +237,223 @@ TEST(TrzExact, ChoosesByWhatTheValuesAreLike) {
   EXPECT_EQ(choose(DType::f64, bytes_of(few)).form, ExactForm::zstd);
 }
 
+/// Velocities: smooth, of both signs, so that exponents change within every row.
+template <class T>
+std::vector<T> waves(std::size_t nz, std::size_t ny, std::size_t nx) {
+  std::vector<T> field;
+  for (std::size_t z = 0; z < nz; ++z) {
+    for (std::size_t y = 0; y < ny; ++y) {
+      for (std::size_t x = 0; x < nx; ++x) {
+        const double value = std::sin(0.11 * static_cast<double>(x)) *
+                             std::cos(0.13 * static_cast<double>(y)) *
+                             std::sin(0.17 * static_cast<double>(z) + 0.2);
+        field.push_back(static_cast<T>(1e7 * value));
+      }
+    }
+  }
+  return field;
+}
+
+Settings ratio_preset() {
+  Settings settings;
+  settings.preset = Preset::ratio;
+  return settings;
+}
+
+/// First byte of an exact body.
+std::uint8_t form_byte(const ExactAttempt& attempt, const ChunkHead& head) {
+  ChunkHead copy = head;
+  std::uint8_t bytes[64];
+  ChunkWriter measure(bytes);
+  write_head(copy, measure);
+  return attempt.chunk[measure.n_written()];
+}
+
+TEST(TrzExact, FloatsArePredictedInFloatingPointWhereThatIsSmaller) {
+  const Shape shape = {30, 32, 40};
+  const Bytes narrow = bytes_of(waves<float>(30, 32, 40));
+  const Bytes wide = bytes_of(waves<double>(30, 32, 40));
+  EXPECT_LT(check_round_trip(narrow, DType::f32, shape, ratio_preset()),
+            check_round_trip(narrow, DType::f32, shape) * 95 / 100);
+  EXPECT_LT(check_round_trip(wide, DType::f64, shape, ratio_preset()),
+            check_round_trip(wide, DType::f64, shape));
+  ChunkHead head;
+  head.method = Method::exact;
+  head.extents = {1, 30, 32, 40};
+  head.n_values = 30 * 32 * 40;
+  Workspace workspace;
+  const ExactAttempt attempt = encode_exact_chunk(head, narrow, ratio_preset(), nullptr, workspace);
+  EXPECT_EQ(form_byte(attempt, head), 0x14);  // Form 4, floats.
+}
+
+TEST(TrzExact, FloatPredictionsThatOverflowReturnBitForBit) {
+  // Sums of neighbours become infinite, and differences of infinite neighbours NaN.
+  for (const double large : {3e38, 1.7e308}) {
+    for (const Shape& shape : {Shape{24, 26, 30}, Shape{150, 140}, Shape{3, 10, 20, 30}}) {
+      const auto n = static_cast<std::size_t>(n_elements(shape));
+      std::vector<double> field = waves<double>(1, 1, n);
+      for (std::size_t i = 0; i < n; ++i) {
+        field[i] *= large / 1e7;
+        if (i % 97 == 5) field[i] = i % 2 == 0 ? large : -large;
+        if (i % 501 == 7) field[i] = std::numeric_limits<double>::infinity();
+        if (i % 503 == 9) field[i] = -std::numeric_limits<double>::quiet_NaN();
+        if (i % 211 == 3) field[i] = -0.0;
+      }
+      const std::vector<float> narrow(field.begin(), field.end());
+      static_cast<void>(check_round_trip(bytes_of(field), DType::f64, shape, ratio_preset()));
+      static_cast<void>(check_round_trip(bytes_of(narrow), DType::f32, shape, ratio_preset()));
+    }
+  }
+}
+
+TEST(TrzExact, FloatKernelsAgreeOnAnyBits) {
+  const auto patterns = random_patterns(4 * 1021);
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    const std::size_t row = 1021 * dtype_bytes(dtype);
+    const Bytes values = cut(patterns, dtype);
+    const FloatRows rows{values.data(), values.data() + row, values.data() + 2 * row};
+    const std::byte* from = values.data() + 3 * row;
+    Bytes reference;
+    for (const Isa isa : isas()) {
+      Bytes codes(row);
+      Bytes back(row);
+      kernels_of(dtype, isa).difference_floats(from, rows, 1021, codes.data());
+      kernels_of(dtype, isa).sum_floats(codes.data(), rows, 1021, back.data());
+      EXPECT_EQ(0, std::memcmp(back.data(), from, row)) << isa_name(isa);
+      if (reference.empty()) reference = codes;
+      EXPECT_EQ(codes, reference) << isa_name(isa);
+    }
+  }
+}
+
+TEST(TrzExact, ModelledParametersThatMakeNoSenseAreRefused) {
+  ChunkHead head;
+  head.method = Method::exact;
+  head.extents = {1, 30, 32, 40};
+  head.n_values = 30 * 32 * 40;
+  const Bytes values = bytes_of(waves<float>(30, 32, 40));
+  Workspace workspace;
+  const ExactAttempt attempt = encode_exact_chunk(head, values, ratio_preset(), nullptr, workspace);
+  ChunkWriter measure(attempt.chunk);
+  write_head(head, measure);
+  const std::vector<std::uint8_t> content(
+      attempt.chunk.begin() + static_cast<std::ptrdiff_t>(measure.n_written()),
+      attempt.chunk.end());
+  ASSERT_EQ(content[0], 0x14);
+  ASSERT_EQ(content[2], 80);  // The distance of two rows.
+  Bytes back(values.size());
+  const auto outcome = [&](const std::vector<std::uint8_t>& bytes, const ChunkHead& with) {
+    ChunkReader in(bytes);
+    const DecodeFailure failure = decode_exact_chunk(in, with, nullptr, back, workspace);
+    return failure == DecodeFailure::none && !in.at_end() ? DecodeFailure::corrupt : failure;
+  };
+  EXPECT_EQ(outcome(content, head), DecodeFailure::none);
+  EXPECT_EQ(back, values);
+  const std::pair<std::size_t, std::uint8_t> changes[] = {
+      {0, 0x54}, {0, 0x94}, {0, 0x34}, {0, 0x15}, {0, 0x12}, {1, 0}, {1, 4}, {2, 63}, {2, 0}};
+  for (const auto& [at, byte] : changes) {
+    std::vector<std::uint8_t> changed = content;
+    changed[at] = byte;
+    EXPECT_EQ(outcome(changed, head), DecodeFailure::corrupt) << at << " " << int{byte};
+  }
+  ChunkHead integers = head;
+  integers.dtype = DType::i32;
+  EXPECT_EQ(outcome(content, integers), DecodeFailure::corrupt);
+}
+
+/// n values of n_words, in random order; they include NaN, -0.0 and infinity.
+template <class T>
+std::vector<T> few_values(std::size_t n, std::size_t n_words) {
+  std::mt19937_64 random(n_words);
+  std::vector<T> words(n_words);
+  for (std::size_t i = 0; i < n_words; ++i) {
+    words[i] = static_cast<T>(std::sqrt(static_cast<double>(random() % 1000003 + 1)) - 500);
+  }
+  words[0] = std::numeric_limits<T>::quiet_NaN();
+  words[1] = T(-0.0);
+  words[2 % n_words] = std::numeric_limits<T>::infinity();
+  std::vector<T> values(n);
+  for (T& value : values) value = words[random() % n_words];
+  return values;
+}
+
+TEST(TrzExact, FewValuesTakeLittleMoreThanTheirRanks) {
+  for (const std::size_t n_words : {2U, 3U, 255U, 256U, 257U, 3000U}) {
+    const double bits = std::log2(static_cast<double>(n_words));
+    const std::size_t n = n_words == 3000 ? 60000 : 12000;
+    const auto narrow = bytes_of(few_values<float>(n, n_words));
+    const auto wide = bytes_of(few_values<double>(n, n_words));
+    const auto most = [&](std::size_t element_bytes) {
+      return 1.06 * (bits + 0.1) * static_cast<double>(n) / 8 +
+             static_cast<double>(n_words * element_bytes) + 100;
+    };
+    const Shape shape = {n / 100, 100};
+    EXPECT_LT(static_cast<double>(check_round_trip(narrow, DType::f32, shape, ratio_preset())),
+              most(4))
+        << n_words;
+    EXPECT_LT(static_cast<double>(check_round_trip(wide, DType::f64, shape, ratio_preset())),
+              most(8))
+        << n_words;
+  }
+}
+
+TEST(TrzExact, DictionariesThatMakeNoSenseAreRefused) {
+  ChunkHead head;
+  head.method = Method::exact;
+  head.extents = {1, 1, 40, 100};
+  head.n_values = 4000;
+  const Bytes values = bytes_of(few_values<float>(4000, 200));
+  Workspace workspace;
+  const ExactAttempt attempt = encode_exact_chunk(head, values, ratio_preset(), nullptr, workspace);
+  ChunkWriter measure(attempt.chunk);
+  write_head(head, measure);
+  const std::vector<std::uint8_t> content(
+      attempt.chunk.begin() + static_cast<std::ptrdiff_t>(measure.n_written()),
+      attempt.chunk.end());
+  ASSERT_EQ(content[0], 5);
+  Bytes back(values.size());
+  const auto outcome = [&](const std::vector<std::uint8_t>& bytes, const ChunkHead& with) {
+    ChunkReader in(bytes);
+    const DecodeFailure failure = decode_exact_chunk(in, with, nullptr, back, workspace);
+    return failure == DecodeFailure::none && !in.at_end() ? DecodeFailure::corrupt : failure;
+  };
+  EXPECT_EQ(outcome(content, head), DecodeFailure::none);
+  EXPECT_EQ(back, values);
+  // A flag, one word, fewer words than ranks.
+  const std::pair<std::size_t, std::uint8_t> changes[] = {{0, 0x15}, {0, 0x45}, {1, 1}, {1, 0}};
+  for (const auto& [at, byte] : changes) {
+    std::vector<std::uint8_t> changed = content;
+    changed[at] = byte;
+    EXPECT_EQ(outcome(changed, head), DecodeFailure::corrupt) << at << " " << int{byte};
+  }
+  // A dictionary as the ranks or the words of another, and of narrow values.
+  std::vector<std::uint8_t> within = {5, 2, 200, 30};
+  within.insert(within.end(), content.begin(), content.end());
+  EXPECT_EQ(outcome(within, head), DecodeFailure::corrupt);
+  ChunkHead narrow = head;
+  narrow.dtype = DType::i16;
+  EXPECT_EQ(outcome(content, narrow), DecodeFailure::corrupt);
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::uint8_t> changed = content;
+    for (int k = 0; k < 3; ++k) {
+      changed[random() % (round % 2 == 0 ? changed.size() : 24)] =
+          static_cast<std::uint8_t>(random());
+    }
+    static_cast<void>(outcome(changed, head));  // Any result except a crash.
+  }
+}
+
 TEST(TrzExact, ContentThatMakesNoSenseIsRefused) {
   const Shape shape = {40, 50};
-  for (const DType dtype : {DType::f32, DType::f64, DType::i16}) {
+  for (const auto& [dtype, preset] : {std::pair{DType::f32, Preset::standard},
+                                      {DType::f64, Preset::standard},
+                                      {DType::i16, Preset::standard},
+                                      {DType::f32, Preset::ratio},
+                                      {DType::f64, Preset::ratio},
+                                      {DType::u16, Preset::ratio}}) {
+    Settings settings;
+    settings.preset = preset;
     ChunkHead head;
     head.dtype = dtype;
     head.method = Method::exact;
@@ -246,7 +461,7 @@ TEST(TrzExact, ContentThatMakesNoSenseIsRefused) {
     head.n_values = 2000;
     const Bytes values = smooth(dtype, shape);
     Workspace workspace;
-    const ExactAttempt attempt = encode_exact_chunk(head, values, {}, nullptr, workspace);
+    const ExactAttempt attempt = encode_exact_chunk(head, values, settings, nullptr, workspace);
     ASSERT_FALSE(attempt.chunk.empty());
     ChunkWriter measure(attempt.chunk);
     write_head(head, measure);

@@ -43,6 +43,9 @@ enum class Slot : std::uint8_t {
   nested_bytes,  ///< The next inner chunk, encoded.
   joined,        ///< Values of joined chunks.
   refined,       ///< Bit planes.
+  modelled,      ///< An exact chunk of form modelled, for comparison.
+  exact,         ///< The best exact chunk so far.
+  dictionary,    ///< An exact chunk of form dictionary, for comparison.
   n_slots
 };
 

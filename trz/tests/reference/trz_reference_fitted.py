@@ -38,9 +38,11 @@ class Bits:
 
 
 class Model:
-    """The codes of section 12, in sequence."""
+    """The codes of section 12, in sequence. n_bits: of a code, 32 or 64."""
 
-    def __init__(self, reader):
+    def __init__(self, reader, n_bits=32):
+        self.n_bits = n_bits
+        self.plain, self.leading = (32, 3) if n_bits == 32 else (16, 2)
         n_tables = reader.byte()
         check(1 <= n_tables <= N_CONTEXTS, "no tables, or too many")
         first = [0] + [reader.byte() for _ in range(n_tables - 1)] + [N_CONTEXTS]
@@ -74,10 +76,14 @@ class Model:
             state = state << 16 | word
         self.states[self.turn] = state
         self.turn = (self.turn + 1) % 4
-        if symbol < 32:
+        if symbol < self.plain:
             return signed(symbol)
-        behind = (symbol - 32) // 4 + 3
-        return signed(4 + symbol % 4 << behind | self.bits.take(behind))
+        per_length = 1 << self.leading - 1
+        length = (symbol - self.plain) // per_length + self.plain.bit_length()
+        check(length <= self.n_bits, "a symbol without meaning")
+        behind = length - self.leading
+        leading = per_length + (symbol - self.plain) % per_length
+        return signed(leading << behind | self.bits.take(behind))
 
     def end(self):
         check(next(self.words, None) is None, "words left over")

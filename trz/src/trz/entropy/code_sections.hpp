@@ -134,11 +134,13 @@ inline constexpr std::size_t kModelStates = 4;   ///< Code i belongs to state i 
 inline constexpr unsigned kStateLeastBits = 16;  ///< States are at least 2^16, words 16 bits.
 
 /// Upper limit of the bytes that write_modelled writes.
-std::size_t modelled_bytes_max(std::size_t n_codes);
+std::size_t modelled_bytes_max(std::size_t n_codes, std::size_t code_bytes = 4);
 
 /// Write the tables and all codes. Each context is below kContexts. Uses Slots planes, exceptions.
 /// False if memory or space runs out. Thread-safe with one workspace per thread. Cost: O(n).
-bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std::size_t n_codes,
+/// Code: int32_t or int64_t.
+template <class Code>
+bool write_modelled(const Code* codes, const std::uint8_t* contexts, std::size_t n_codes,
                     ChunkWriter& out, Workspace& workspace);
 
 /// Reads the output of write_modelled in parts, since contexts depend on earlier codes.
@@ -150,8 +152,9 @@ class ModelReader {
   bool memory_out() const { return memory_out_; }
 
   /// Read the next n codes. Each context is below kContexts. After a failure the codes are
-  /// unspecified.
-  void read(const std::uint8_t* contexts, std::size_t n, std::int32_t* codes);
+  /// unspecified. Code: as written.
+  template <class Code>
+  void read(const std::uint8_t* contexts, std::size_t n, Code* codes);
 
   /// True if the input was complete and fully consumed; to be checked after all codes.
   bool finished() const;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <type_traits>
 
 #include "trz/entropy/code_sections.hpp"
 
@@ -21,26 +22,39 @@ constexpr std::uint32_t kStateLeast = 1U << kStateLeastBits;
 
 // --- symbols: small numbers themselves; large numbers by length and three leading bits.
 
-constexpr std::uint32_t kPlain = 32;     ///< Numbers below this are their own symbols.
-constexpr unsigned kPlainBits = 5;       ///< Bits of the greatest number below kPlain.
-constexpr unsigned kLeadingBits = 3;     ///< Leading bits that the symbol of a larger number has.
 constexpr std::size_t kPartCodes = 256;  ///< Codes decoded per part: first symbols, then raw bits.
 
-struct Symbol {
-  unsigned symbol;
-  unsigned n_bits;  ///< Number of low bits that are stored separately.
+/// Symbols of 32-bit or 64-bit codes.
+template <class Code>
+struct Alphabet {
+  using Number = std::make_unsigned_t<Code>;
+  /// Bits of the greatest number that is its own symbol.
+  static constexpr unsigned kPlainBits = sizeof(Code) == 4 ? 5 : 4;
+  static constexpr unsigned kPlain = 1U << kPlainBits;  ///< Numbers below are their own symbols.
+  /// Leading bits that the symbol of a larger number has.
+  static constexpr unsigned kLeadingBits = sizeof(Code) == 4 ? 3 : 2;
+  static constexpr unsigned kPerLength = 1U << (kLeadingBits - 1);
+  static_assert(kPlain + kPerLength * (8 * sizeof(Code) - kPlainBits) <= kModelSymbols);
+
+  struct Symbol {
+    unsigned symbol;
+    unsigned n_bits;  ///< Number of low bits that are stored separately.
+  };
+
+  static Symbol of(Number z) {
+    if (z < kPlain) return {static_cast<unsigned>(z), 0};
+    const auto length = static_cast<unsigned>(std::bit_width(z));
+    const unsigned n_bits = length - kLeadingBits;
+    const auto leading = static_cast<unsigned>(z >> n_bits) & (kPerLength - 1);
+    return {kPlain + kPerLength * (length - kPlainBits - 1) + leading, n_bits};
+  }
+
+  static unsigned low_bits(unsigned symbol) {
+    return (symbol - kPlain) / kPerLength + kPlainBits + 1 - kLeadingBits;
+  }
+
+  static constexpr unsigned kSymbols = kPlain + kPerLength * (8 * sizeof(Code) - kPlainBits);
 };
-
-Symbol model_symbol(std::uint32_t z) {
-  if (z < kPlain) return {z, 0};
-  const auto length = static_cast<unsigned>(std::bit_width(z));
-  const unsigned n_bits = length - kLeadingBits;
-  return {kPlain + 4 * (length - kPlainBits - 1) + ((z >> n_bits) & 3U), n_bits};
-}
-
-unsigned low_bits_of(unsigned symbol) {
-  return symbol < kPlain ? 0 : (symbol - kPlain) / 4 + kPlainBits + 1 - kLeadingBits;
-}
 
 // --- strings of bits, the first bit lowest in the first byte.
 
@@ -81,6 +95,26 @@ std::uint32_t bits_at(std::span<const std::uint8_t> bytes, std::size_t at, unsig
     }
   }
   return static_cast<std::uint32_t>((held >> (at % 8)) & ((std::uint64_t{1} << n_bits) - 1));
+}
+
+// --- codes of either width.
+
+std::uint32_t number_of(std::int32_t code) { return zigzag(code); }
+std::uint64_t number_of(std::int64_t code) {
+  return static_cast<std::uint64_t>(code) << 1 ^ static_cast<std::uint64_t>(code >> 63);
+}
+void unfold(std::uint32_t z, std::int32_t& code) { code = unzigzag(z); }
+void unfold(std::uint64_t z, std::int64_t& code) {
+  code = static_cast<std::int64_t>(z >> 1 ^ (0 - (z & 1)));
+}
+
+void put_low_bits(std::uint32_t z, unsigned n_bits, BitsOut& out) {
+  if (n_bits > 0) out.put(z & ((1U << n_bits) - 1), n_bits);
+}
+void put_low_bits(std::uint64_t z, unsigned n_bits, BitsOut& out) {
+  const unsigned n_first = std::min(n_bits, 31U);
+  put_low_bits(static_cast<std::uint32_t>(z), n_first, out);
+  put_low_bits(static_cast<std::uint32_t>(z >> n_first), n_bits - n_first, out);
 }
 
 // --- tables: frequencies with four significant bits; the most frequent symbol has the rest.
@@ -275,17 +309,17 @@ std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* tab
 
 }  // namespace
 
-std::size_t modelled_bytes_max(std::size_t n_codes) {
-  // Tables take one byte per symbol. Each code takes at most 12 bits of words and 4 bytes of raw
-  // bits.
-  return kContexts * (kModelSymbols + 3) + 6 * n_codes + 64;
+std::size_t modelled_bytes_max(std::size_t n_codes, std::size_t code_bytes) {
+  // Tables take one byte per symbol. Each code takes at most 12 bits of words, and its raw bits.
+  return kContexts * (kModelSymbols + 3) + (2 + code_bytes) * n_codes + 64;
 }
 
-bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std::size_t n_codes,
+template <class Code>
+bool write_modelled(const Code* codes, const std::uint8_t* contexts, std::size_t n_codes,
                     ChunkWriter& out, Workspace& workspace) {
   const std::size_t n_words_max = n_codes - n_codes / 4 + 8;
   auto* words = workspace.area<std::uint16_t>(Slot::planes, n_words_max + n_codes);
-  auto* bit_bytes = workspace.area<std::uint8_t>(Slot::exceptions, 4 * n_codes + 16);
+  auto* bit_bytes = workspace.area<std::uint8_t>(Slot::exceptions, sizeof(Code) * n_codes + 16);
   if (words == nullptr || bit_bytes == nullptr) return false;
   auto* symbols = reinterpret_cast<std::uint8_t*>(words + n_words_max);
   std::uint8_t* table_of_code = symbols + n_codes;
@@ -293,11 +327,11 @@ bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std
   std::array<Frequencies, kContexts> counts{};
   BitsOut bits(bit_bytes);
   for (std::size_t i = 0; i < n_codes; ++i) {
-    const std::uint32_t z = zigzag(codes[i]);
-    const Symbol symbol = model_symbol(z);
+    const auto z = number_of(codes[i]);
+    const auto symbol = Alphabet<Code>::of(z);
     symbols[i] = static_cast<std::uint8_t>(symbol.symbol);
     ++counts[contexts[i]][symbol.symbol];
-    if (symbol.n_bits > 0) bits.put(z & ((1U << symbol.n_bits) - 1), symbol.n_bits);
+    put_low_bits(z, symbol.n_bits, bits);
   }
   const std::size_t n_bit_bytes = bits.finish();
   Tables tables;
@@ -325,6 +359,11 @@ bool write_modelled(const std::int32_t* codes, const std::uint8_t* contexts, std
   out.bytes(first, n_words * sizeof *first);
   return !out.failed();
 }
+
+template bool write_modelled(const std::int32_t*, const std::uint8_t*, std::size_t, ChunkWriter&,
+                             Workspace&);
+template bool write_modelled(const std::int64_t*, const std::uint8_t*, std::size_t, ChunkWriter&,
+                             Workspace&);
 
 // --- reading
 
@@ -471,7 +510,10 @@ void ModelReader::read_symbols(const std::uint8_t* contexts, std::size_t n, std:
   n_words_left_ = n_left;
 }
 
-void ModelReader::read(const std::uint8_t* contexts, std::size_t n, std::int32_t* codes) {
+template <class Code>
+void ModelReader::read(const std::uint8_t* contexts, std::size_t n, Code* codes) {
+  using Symbols = Alphabet<Code>;
+  using Number = typename Symbols::Number;
   std::uint8_t symbols[kPartCodes];
   for (std::size_t begin = 0; begin < n; begin += kPartCodes) {
     const std::size_t n_part = std::min(kPartCodes, n - begin);
@@ -481,21 +523,29 @@ void ModelReader::read(const std::uint8_t* contexts, std::size_t n, std::int32_t
     } else {
       read_symbols<true>(contexts + begin, n_part, symbols);
     }
-    std::int32_t* to = codes + begin;
+    Code* to = codes + begin;
     std::uint8_t greatest = 0;
     for (std::size_t i = 0; i < n_part; ++i) {
       greatest = std::max(greatest, symbols[i]);
-      to[i] = unzigzag(symbols[i]);
+      unfold(Number{symbols[i]}, to[i]);
     }
-    if (greatest < kPlain) continue;
+    if (greatest < Symbols::kPlain) continue;
+    if (greatest >= Symbols::kSymbols) failed_ = true;
     for (std::size_t i = 0; i < n_part; ++i) {
-      if (symbols[i] < kPlain) continue;
-      const unsigned n_bits = low_bits_of(symbols[i]);
-      const std::uint32_t leading = 4 + (symbols[i] - kPlain) % 4;
-      to[i] = unzigzag(leading << n_bits | bits(n_bits));
+      if (symbols[i] < Symbols::kPlain || symbols[i] >= Symbols::kSymbols) continue;
+      const unsigned n_bits = Symbols::low_bits(symbols[i]);
+      const Number leading =
+          Symbols::kPerLength + (symbols[i] - Symbols::kPlain) % Symbols::kPerLength;
+      const unsigned n_first = std::min(n_bits, 31U);
+      const Number first = bits(n_first);
+      const Number rest = n_bits > n_first ? bits(n_bits - n_first) : 0;
+      unfold(static_cast<Number>(leading << n_bits | rest << n_first | first), to[i]);
     }
   }
 }
+
+template void ModelReader::read(const std::uint8_t*, std::size_t, std::int32_t*);
+template void ModelReader::read(const std::uint8_t*, std::size_t, std::int64_t*);
 
 bool ModelReader::finished() const {
   const bool begun = std::all_of(state_.begin(), state_.end(),

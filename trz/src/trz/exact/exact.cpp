@@ -13,7 +13,9 @@
 #include "trz/base/byte_shuffle.hpp"
 #include "trz/entropy/code_sections.hpp"
 #include "trz/entropy/patches.hpp"
+#include "trz/exact/dictionary.hpp"
 #include "trz/exact/exact_sample.hpp"
+#include "trz/exact/modelled.hpp"
 #include "trz/predict/lorenzo_pieces.hpp"
 
 namespace tailrace::trz {
@@ -47,7 +49,11 @@ constexpr double kRatioWithoutRepeats = 2;
 /// A chunk is encoded if its estimated size is within this multiple of the size to beat.
 constexpr double kEstimateWithin = 1.2;
 constexpr double kSectionsWithin = 2;  // Multiple to use if zstd may shrink the words' sections.
-constexpr double kLowIsNoise = 31.6;   // Bits per low word (of 32) above which it is stored.
+/// A form is not encoded if its estimate exceeds a modelled chunk by this factor and its ratio is
+/// below the other one. At higher ratios zstd may shrink the sections far below the estimate.
+constexpr double kSurelyLarger = 1.03;
+constexpr std::size_t kSureBelowRatio = 2;
+constexpr double kLowIsNoise = 31.6;  // Bits per low word (of 32) above which it is stored.
 
 /// Scans all values for common properties; special values count as the typical value.
 class Scanner {
@@ -449,9 +455,9 @@ SectionChoice sections_for(const Settings& settings, const Book* book, bool high
   choice.zstd_level = tries_more(settings.preset) ? 3 : 1;
   choice.zstd = settings.lossless_stage == Choice::off  ? ZstdUse::never
                 : settings.lossless_stage == Choice::on ? ZstdUse::always
-                : tries_more(settings.preset)           ? ZstdUse::always
                 : settings.preset == Preset::fast       ? ZstdUse::never
                 : high_ratio                            ? ZstdUse::always
+                : tries_more(settings.preset)           ? ZstdUse::searched
                                                         : ZstdUse::promising;
   return choice;
 }
@@ -610,6 +616,12 @@ struct Decoder {
     return in.take(frame.size()) != nullptr ? DecodeFailure::none : DecodeFailure::corrupt;
   }
 
+  DecodeFailure modelled(std::uint8_t first) {
+    const DecodeFailure failure =
+        decode_modelled(in, head, (first & kFloatsFlag) != 0, values, workspace);
+    return failure != DecodeFailure::none ? failure : patches();
+  }
+
   DecodeFailure coded(std::uint8_t first) {
     const bool is_wide = static_cast<ExactForm>(first & kFormMask) == ExactForm::wide;
     ExactPlan plan;
@@ -702,23 +714,62 @@ struct Decoder {
 
 }  // namespace
 
-ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
-                                const Settings& settings, const Book* book, Workspace& workspace,
-                                std::size_t to_beat) {
+namespace {
+
+/// All forms but dictionaries.
+ExactAttempt encode_values(const ChunkHead& head, std::span<const std::byte> values,
+                           const Settings& settings, const Book* book, Workspace& workspace,
+                           std::size_t to_beat) {
   const ExactPlan plan = choose_exact({head.dtype, values.data(), head.extents},
                                       trials_of_encoding(settings), workspace, to_beat);
-  if (plan.form == ExactForm::stored) return {};
   if (static_cast<double>(plan.estimated_bytes) > kEstimateWithin * static_cast<double>(to_beat)) {
     return {};
   }
-  const bool high_ratio = static_cast<double>(plan.estimated_bytes) * kSmallSectionsRatio <
-                          static_cast<double>(values.size());
+  const bool more = tries_more(settings.preset);
+  ExactAttempt best;
+  if (more) {
+    const ZstdUse zstd = settings.lossless_stage == Choice::off ? ZstdUse::never : ZstdUse::always;
+    best = encode_modelled_chunk(head, {head.dtype, values.data(), head.extents}, plan, zstd,
+                                 std::min(plan.estimated_bytes, to_beat), workspace);
+    if (best.memory_out) return best;
+  }
+  const bool surely_larger = kSureBelowRatio * plan.estimated_bytes > values.size() &&
+                             static_cast<double>(plan.estimated_bytes) >
+                                 kSurelyLarger * static_cast<double>(best.chunk.size());
+  if (plan.form == ExactForm::stored || (!best.chunk.empty() && surely_larger)) return best;
+  const double small_from = more ? kSureBelowRatio : kSmallSectionsRatio;
+  const bool high_ratio =
+      static_cast<double>(plan.estimated_bytes) * small_from < static_cast<double>(values.size());
   Encoder encoder(head, values, settings, book, high_ratio, workspace);
   const bool done = plan.form == ExactForm::words  ? encoder.words(plan)
                     : plan.form == ExactForm::wide ? encoder.wide(plan)
                                                    : encoder.zstd(plan);
   if (!done) return {{}, true};
+  if (!best.chunk.empty() && best.chunk.size() < encoder.chunk().size()) return best;
   return {encoder.chunk(), false};
+}
+
+}  // namespace
+
+ExactAttempt encode_exact_chunk(const ChunkHead& head, std::span<const std::byte> values,
+                                const Settings& settings, const Book* book, Workspace& workspace,
+                                std::size_t to_beat) {
+  const ExactAttempt best = encode_values(head, values, settings, book, workspace, to_beat);
+  if (best.memory_out || !tries_more(settings.preset) || dtype_bytes(head.dtype) < 4) return best;
+  if (best.chunk.empty() && to_beat != SIZE_MAX) return best;  // The estimate is too large.
+  // The words and ranks overwrite the areas that hold the best chunk.
+  auto* kept = workspace.area<std::uint8_t>(Slot::exact, best.chunk.size() + kSlack);
+  if (kept == nullptr) return {{}, true};
+  std::copy(best.chunk.begin(), best.chunk.end(), kept);
+  const std::size_t n_best = best.chunk.empty() ? values.size() : best.chunk.size();
+  const auto encode_part = [&](const ChunkHead& part_head, std::span<const std::byte> part,
+                               std::size_t part_to_beat) {
+    return encode_values(part_head, part, settings, nullptr, workspace, part_to_beat);
+  };
+  const ExactAttempt dictionary =
+      encode_dictionary_chunk(head, values, std::min(n_best, to_beat), encode_part, workspace);
+  if (dictionary.memory_out || !dictionary.chunk.empty()) return dictionary;
+  return {{kept, best.chunk.size()}, false};
 }
 
 bool exact_may_be_below(const ChunkHead& head, std::span<const std::byte> values,
@@ -750,24 +801,45 @@ std::size_t estimate_exact_bytes(const ChunkHead& head, std::span<const std::byt
       .estimated_bytes;
 }
 
-DecodeFailure decode_exact_chunk(ChunkReader& in, const ChunkHead& head, const Book* book,
-                                 std::span<std::byte> values, Workspace& workspace) {
+namespace {
+
+/// @param within  the values are the words or the ranks of a dictionary.
+DecodeFailure decode_values(ChunkReader& in, const ChunkHead& head, const Book* book,
+                            std::span<std::byte> values, Workspace& workspace, bool within) {
   const auto first = in.number<std::uint8_t>();
   if (in.failed() || head.n_values == 0) return DecodeFailure::corrupt;
   Decoder decoder{in, head, book, values, workspace};
   const auto form = static_cast<ExactForm>(first & kFormMask);
-  const unsigned allowed = form == ExactForm::wide    ? kNoiseFlag | kPackedFlag | kBookFlag
-                           : form == ExactForm::words ? kPackedFlag | kBookFlag
-                                                      : 0U;
+  const unsigned allowed = form == ExactForm::wide       ? kNoiseFlag | kPackedFlag | kBookFlag
+                           : form == ExactForm::words    ? kPackedFlag | kBookFlag
+                           : form == ExactForm::modelled ? kFloatsFlag
+                                                         : 0U;
   if ((first & ~kFormMask & ~allowed) != 0) return DecodeFailure::corrupt;
   switch (form) {
     case ExactForm::zstd: return decoder.zstd(false);
     case ExactForm::shuffled: return decoder.zstd(true);
     case ExactForm::words:
     case ExactForm::wide: return decoder.coded(first);
-    case ExactForm::stored: break;
+    case ExactForm::modelled: return decoder.modelled(first);
+    case ExactForm::dictionary: break;
+    case ExactForm::stored: return DecodeFailure::corrupt;
+    default: return DecodeFailure::corrupt;
   }
-  return DecodeFailure::corrupt;
+  if (within || dtype_bytes(head.dtype) < 4) return DecodeFailure::corrupt;
+  const auto decode_part = [&](ChunkReader& part_in, const ChunkHead& part_head,
+                               std::span<std::byte> part) {
+    const DecodeFailure failure = decode_values(part_in, part_head, nullptr, part, workspace, true);
+    // The format allows no book in a dictionary.
+    return failure == DecodeFailure::book_missing ? DecodeFailure::corrupt : failure;
+  };
+  return decode_dictionary(in, head, values, decode_part, workspace);
+}
+
+}  // namespace
+
+DecodeFailure decode_exact_chunk(ChunkReader& in, const ChunkHead& head, const Book* book,
+                                 std::span<std::byte> values, Workspace& workspace) {
+  return decode_values(in, head, book, values, workspace, false);
 }
 
 }  // namespace tailrace::trz

@@ -29,11 +29,13 @@ namespace tailrace::trz {
 
 /// Form of an exact chunk. The numbers are part of the format.
 enum class ExactForm : std::uint8_t {
-  zstd = 0,      ///< zstd on the unchanged bytes.
-  shuffled = 1,  ///< zstd on the shuffled bytes.
-  words = 2,     ///< One 32-bit code per value.
-  wide = 3,      ///< Two 32-bit codes per value; 64-bit types only.
-  stored = 4,    ///< No form pays; does not occur in a chunk.
+  zstd = 0,        ///< zstd on the unchanged bytes.
+  shuffled = 1,    ///< zstd on the shuffled bytes.
+  words = 2,       ///< One 32-bit code per value.
+  wide = 3,        ///< Two 32-bit codes per value; 64-bit types only.
+  modelled = 4,    ///< One modelled code per value (modelled.hpp).
+  dictionary = 5,  ///< The distinct values, and the rank of each value (dictionary.hpp).
+  stored = 15,     ///< No form pays; does not occur in a chunk.
 };
 
 struct ExactPlan {
@@ -95,8 +97,8 @@ WordMap word_map(std::uint64_t origin, std::uint64_t factor);
 // The functions above choose a form and transform the values. The functions below pass the words
 // through code sections, or the bytes through zstd.
 
-/// Result of encoding: a complete chunk without its checksum, in Slot::trial; empty if it does not
-/// pay.
+/// Result of encoding: a complete chunk without its checksum, in Slot::trial, Slot::modelled or
+/// Slot::dictionary; empty if it does not pay.
 struct ExactAttempt {
   std::span<std::uint8_t> chunk;
   bool memory_out = false;

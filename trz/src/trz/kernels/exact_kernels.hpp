@@ -31,6 +31,13 @@ struct WordRange {
   std::int64_t greatest = 0;
 };
 
+/// Rows around a row of floats. All have as many values; missing ones are rows of +0.
+struct FloatRows {
+  const void* above = nullptr;         ///< The row before, along y.
+  const void* behind = nullptr;        ///< This row in the plane before, along z.
+  const void* behind_above = nullptr;  ///< The row before `behind`.
+};
+
 /// One element type's kernels. Arrays of values must be aligned for their type.
 struct WordKernels {
   /// Add n values to `range`.
@@ -43,6 +50,12 @@ struct WordKernels {
   /// Find values with these bits: sets bit i % 64 of marks[i / 64] if value i has them. Returns
   /// true if any value has; otherwise `marks` is not written.
   bool (*find)(const void* values, std::size_t n, std::uint64_t bits, std::uint64_t* marks);
+  /// Predict a row of n floats from its neighbours in floating point. Code: the value's integer
+  /// less the prediction's, modulo the word; an array of int32_t or int64_t, as wide as the type.
+  /// Null for integer types.
+  void (*difference_floats)(const void* values, const FloatRows& rows, std::size_t n, void* codes);
+  /// The inverse of difference_floats.
+  void (*sum_floats)(const void* codes, const FloatRows& rows, std::size_t n, void* values);
 };
 
 struct ExactKernels {
