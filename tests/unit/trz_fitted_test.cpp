@@ -8,12 +8,16 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "support/test_tier.hpp"
 #include "support/trz_cases.hpp"
 #include "trz/chunk_header.hpp"
+#include "trz/entropy/code_sections.hpp"
+#include "trz/kernels/fitted_kernels.hpp"
 #include "trz/predict/lattice_coding.hpp"
 #include "unit/trz_support.hpp"
 
@@ -191,6 +195,50 @@ std::vector<std::pair<Case, Bytes>> hostile_seeds() {
 
 void make_fitted_checksum_fit(Bytes& bytes) {
   seal({reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size()});
+}
+
+/// n codes with a context each, from one of several distributions.
+struct Modelled {
+  std::vector<std::int32_t> codes;
+  std::vector<std::uint8_t> contexts;
+};
+
+Modelled modelled(int kind, std::size_t n, Random& random) {
+  Modelled made;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto r = static_cast<std::uint32_t>(random.next());
+    std::int32_t code = 0;                                                // One symbol alone.
+    if (kind == 1) code = i == n / 2 ? 1 : 0;                             // Frequencies 1 and 4095.
+    if (kind == 2) code = static_cast<std::int32_t>(r % 3 == 0 ? 5 : 6);  // Two large ones.
+    if (kind == 3) code = static_cast<std::int32_t>(r >> (r % 32));       // All symbols.
+    if (kind == 4) code = i % 1000 == 0 ? static_cast<std::int32_t>(r) : -1;
+    made.codes.push_back(code);
+    made.contexts.push_back(static_cast<std::uint8_t>(kind == 3 ? r / 64 % kContexts : i % 2 * 40));
+  }
+  return made;
+}
+
+// Quotients of the range coder are products with inverses: they must be exact at every frequency.
+TEST(TrzFitted, CodesUnderExtremeFrequenciesComeBack) {
+  Random random(17);
+  Workspace workspace;
+  for (const std::size_t n :
+       {std::size_t{1}, std::size_t{2}, std::size_t{7}, std::size_t{100001}}) {
+    for (int kind = 0; kind < 5; ++kind) {
+      SCOPED_TRACE("kind " + std::to_string(kind) + ", " + std::to_string(n) + " codes");
+      const Modelled made = modelled(kind, n, random);
+      std::vector<std::uint8_t> room(modelled_bytes_max(n));
+      ChunkWriter out(room);
+      ASSERT_TRUE(write_modelled(made.codes.data(), made.contexts.data(), n, out, workspace));
+      ChunkReader in(std::span<const std::uint8_t>(room).first(out.n_written()));
+      ModelReader reader;
+      ASSERT_TRUE(reader.open(in, workspace));
+      std::vector<std::int32_t> codes(n);
+      reader.read(made.contexts.data(), n, codes.data());
+      EXPECT_TRUE(reader.finished());
+      EXPECT_EQ(codes, made.codes);
+    }
+  }
 }
 
 TEST(TrzFitted, IsOfItsMethodAlone) {

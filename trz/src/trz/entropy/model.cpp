@@ -252,41 +252,54 @@ void join_contexts(const std::array<Frequencies, kContexts>& counts, Tables& tab
 
 /// The coder's parameters for one symbol in one table.
 struct Step {
-  std::uint16_t frequency;
+  std::uint64_t inverse;  ///< 2^44 / frequency, rounded up.
+  std::uint32_t frequency;
   std::uint16_t start;
+  std::uint16_t others;  ///< kTotal less the frequency.
 };
 
+constexpr unsigned kInverseBits = 44;
+
+/// Steps of each table's symbols; those of symbols that do not occur are not set.
 using Steps = std::array<std::array<Step, kModelSymbols>, kContexts>;
 
-Steps steps_of(const Tables& tables) {
-  Steps steps{};
+void set_steps(const Tables& tables, Steps& steps) {
   for (std::size_t t = 0; t < tables.n_tables; ++t) {
     std::uint32_t start = 0;
     for (unsigned s = 0; s < kModelSymbols; ++s) {
       const std::uint32_t frequency = tables.table[t].frequency[s];
-      steps[t][s] = {static_cast<std::uint16_t>(frequency), static_cast<std::uint16_t>(start)};
+      if (frequency == 0) continue;
+      const std::uint64_t inverse =
+          ((std::uint64_t{1} << kInverseBits) + frequency - 1) / frequency;
+      steps[t][s] = {inverse, frequency, static_cast<std::uint16_t>(start),
+                     static_cast<std::uint16_t>(kTotal - frequency)};
       start += frequency;
     }
   }
-  return steps;
 }
 
-/// Code `symbols` from last to first; words are written downwards from `end`. Returns the first
-/// word.
-std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* table_of_code,
-                            std::size_t n, const Steps& steps,
+/// Code `symbols` from last to first; words are written downwards from `end`, and the word below
+/// the first may be overwritten. Returns the first word.
+std::uint16_t* code_symbols(const std::uint8_t* symbols, const std::uint8_t* contexts,
+                            std::size_t n, const Tables& tables, const Steps& steps,
                             std::array<std::uint32_t, kModelStates>& states, std::uint16_t* end) {
+  std::array<const Step*, kContexts> of_context;
+  for (std::size_t c = 0; c < kContexts; ++c) of_context[c] = steps[tables.of_context[c]].data();
   states.fill(kStateLeast);
   std::uint16_t* to = end;
   const auto code = [&](std::size_t i, std::uint32_t& state) {
-    const Step step = steps[table_of_code[i]][symbols[i]];
-    const std::uint32_t frequency = step.frequency;
+    const Step& step = of_context[contexts[i]][symbols[i]];
     // One word suffices: a state shifted by 16 bits is below the limit of every frequency.
-    if (state >> (32 - kFrequencyBits) >= frequency) {
-      *--to = static_cast<std::uint16_t>(state);
-      state >>= 16;
-    }
-    state = ((state / frequency) << kFrequencyBits) + state % frequency + step.start;
+    const bool is_full = state >> (32 - kFrequencyBits) >= step.frequency;
+    const auto word = static_cast<std::uint16_t>(state);
+    std::memcpy(to - 1, &word, sizeof word);
+    to -= is_full ? 1 : 0;
+    state = is_full ? state >> 16 : state;
+    // The quotient is exact for states below frequency * 2^20, and its product fits 64 bits: the
+    // inverse is too large by less than frequency / 2^44, and the square of a frequency is at most
+    // 2^24.
+    const auto quotient = static_cast<std::uint32_t>((state * step.inverse) >> kInverseBits);
+    state += quotient * step.others + step.start;
   };
   std::size_t i = n;
   while (i % kModelStates != 0) {
@@ -318,25 +331,35 @@ template <class Code>
 bool write_modelled(const Code* codes, const std::uint8_t* contexts, std::size_t n_codes,
                     ChunkWriter& out, Workspace& workspace) {
   const std::size_t n_words_max = n_codes - n_codes / 4 + 8;
-  auto* words = workspace.area<std::uint16_t>(Slot::planes, n_words_max + n_codes);
+  auto* words = workspace.area<std::uint16_t>(Slot::planes, n_words_max + n_codes / 2 + 1);
   auto* bit_bytes = workspace.area<std::uint8_t>(Slot::exceptions, sizeof(Code) * n_codes + 16);
   if (words == nullptr || bit_bytes == nullptr) return false;
   auto* symbols = reinterpret_cast<std::uint8_t*>(words + n_words_max);
-  std::uint8_t* table_of_code = symbols + n_codes;
 
+  // Two counts for each symbol: a count that follows another of the same symbol waits for it.
   std::array<Frequencies, kContexts> counts{};
+  std::array<Frequencies, kContexts> odd_counts{};
   BitsOut bits(bit_bytes);
-  for (std::size_t i = 0; i < n_codes; ++i) {
+  const auto take = [&](std::size_t i, std::array<Frequencies, kContexts>& of_context) {
     const auto z = number_of(codes[i]);
     const auto symbol = Alphabet<Code>::of(z);
     symbols[i] = static_cast<std::uint8_t>(symbol.symbol);
-    ++counts[contexts[i]][symbol.symbol];
+    ++of_context[contexts[i]][symbol.symbol];
     put_low_bits(z, symbol.n_bits, bits);
+  };
+  for (std::size_t i = 0; i + 1 < n_codes; i += 2) {
+    take(i, counts);
+    take(i + 1, odd_counts);
+  }
+  if (n_codes % 2 != 0) take(n_codes - 1, counts);
+  for (std::size_t c = 0; c < kContexts; ++c) {
+    for (std::size_t s = 0; s < kModelSymbols; ++s) counts[c][s] += odd_counts[c][s];
   }
   const std::size_t n_bit_bytes = bits.finish();
   Tables tables;
   join_contexts(counts, tables);
-  for (std::size_t i = 0; i < n_codes; ++i) table_of_code[i] = tables.of_context[contexts[i]];
+  Steps steps;
+  set_steps(tables, steps);
 
   out.number(static_cast<std::uint8_t>(tables.n_tables));
   for (std::size_t t = 1; t < tables.n_tables; ++t) out.number(tables.first_context[t]);
@@ -351,8 +374,7 @@ bool write_modelled(const Code* codes, const std::uint8_t* contexts, std::size_t
 
   std::array<std::uint32_t, kModelStates> states;
   std::uint16_t* const end = words + n_words_max;
-  const std::uint16_t* first =
-      code_symbols(symbols, table_of_code, n_codes, steps_of(tables), states, end);
+  const std::uint16_t* first = code_symbols(symbols, contexts, n_codes, tables, steps, states, end);
   const auto n_words = static_cast<std::size_t>(end - first);
   out.varint(n_words);
   for (const std::uint32_t state : states) out.number(state);
