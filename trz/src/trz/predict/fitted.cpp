@@ -9,7 +9,6 @@
 // of the contexts. Format: trz/docs/trz-format.md, section 11.
 // Source: QoZ and HPEZ (Liu et al. 2022, 2024) for fitted weights, lossless image coding (Wu and
 // Memon 1997) for contexts by magnitude. The groups, the order and the format are ours.
-// by magnitude lossless image coding's (Wu and Memon 1997); groups, walk and forms are ours.
 
 #include <algorithm>
 #include <array>
@@ -19,7 +18,7 @@
 #include "trz/kernels/fitted_kernels.hpp"
 #include "trz/predict/interpolation.hpp"
 #include "trz/predict/lattice_coding.hpp"
-#include "trz/predict/sampler.hpp"
+#include "trz/predict/least_squares.hpp"
 
 namespace tailrace::trz {
 namespace {
@@ -260,15 +259,22 @@ const FittedRowKernels<T>& fitted_rows(const FittedKernels& kernels) {
 
 // --- neighbours of a row
 
-/// Neighbours that predict row (z, y) of a class, in the order of the groups.
 template <class T>
-FittedRow<T> row_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
-                    std::size_t z, std::size_t y) {
+GridRows<T> rows_of(const Grid<T>& grid) {
+  return {grid.row(0, 0), static_cast<std::ptrdiff_t>(grid.shape.stride[1]),
+          static_cast<std::ptrdiff_t>(grid.shape.stride[2])};
+}
+
+/// Neighbours that predict the rows of a class, in the order of the groups. The caller moves to a
+/// row.
+template <class T>
+FittedRow<T> row_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model) {
   FittedRow<T> row;
   row.n_groups = n_groups_of(cls);
   std::size_t g = 0;
-  const auto next = [&](std::size_t n_taps) -> auto& {
+  const auto next = [&](const Grid<T>& from, std::size_t n_taps) -> auto& {
     auto& group = row.groups[g];
+    group.rows = rows_of(from);
     group.n_taps = n_taps;
     group.weight = static_cast<T>(model.group[g]) * (T(1) / T(kWeightUnit));
     ++g;
@@ -277,46 +283,38 @@ FittedRow<T> row_of(const FittedLevel<T>& level, std::size_t cls, const ClassMod
   for (std::size_t axis = 0; axis < kAxes; ++axis) {
     if (!is_odd(cls, axis)) continue;
     const Grid<T>& from = level.values[cls ^ (1U << axis)];
-    const std::size_t stride = from.shape.stride[axis];
-    const T* here = from.row(z, y);
-    auto& near = next(2);
-    near.tap[0] = here;
-    near.tap[1] = here + stride;
-    auto& far = next(2);
-    far.tap[0] = here - stride;
-    far.tap[1] = here + 2 * stride;
+    const auto stride = static_cast<std::ptrdiff_t>(from.shape.stride[axis]);
+    next(from, 2).tap[1] = stride;
+    auto& far = next(from, 2);
+    far.tap[0] = -stride;
+    far.tap[1] = 2 * stride;
   }
   for (const std::size_t corner : {3U, 5U, 6U, 7U}) {  // Axes of a square or the cube.
     if ((cls & corner) != corner) continue;
     const Grid<T>& from = level.values[cls ^ corner];
-    auto& group = next(std::size_t{1} << n_odd_axes(corner));
+    auto& group = next(from, std::size_t{1} << n_odd_axes(corner));
     for (std::size_t k = 0; k < group.n_taps; ++k) {
-      const T* tap = from.row(z, y);
       std::size_t bit = 0;
       for (std::size_t axis = 0; axis < kAxes; ++axis) {
         if (!is_odd(corner, axis)) continue;
-        if ((k >> bit++ & 1U) != 0) tap += from.shape.stride[axis];
+        if ((k >> bit++ & 1U) != 0) {
+          group.tap[k] += static_cast<std::ptrdiff_t>(from.shape.stride[axis]);
+        }
       }
-      group.tap[k] = tap;
     }
   }
   return row;
 }
 
-/// Magnitudes around row (z, y) of a class.
+/// Magnitudes around the rows of a class. The caller moves to a row.
 template <class T>
-ContextRow contexts_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
-                       std::size_t z, std::size_t y) {
+ContextRow contexts_of(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model) {
   ContextRow row;
-  const auto set = [](const std::uint16_t** pair, const std::uint16_t* a, std::ptrdiff_t shift) {
-    pair[0] = a;
-    pair[1] = a + shift;
-  };
   for (std::size_t axis = 0; axis < kAxes; ++axis) {
     if (!is_odd(cls, axis)) continue;
     const Grid<std::uint16_t>& from = level.magnitudes[cls ^ (1U << axis)];
-    set(row.near[row.n_near++], from.row(z, y),
-        static_cast<std::ptrdiff_t>(from.shape.stride[axis]));
+    row.near[row.n_near++] = {rows_of(from), nullptr,
+                              static_cast<std::ptrdiff_t>(from.shape.stride[axis])};
   }
   for (const std::size_t square : {3U, 5U, 6U}) {
     const std::size_t other = cls ^ square;
@@ -330,15 +328,12 @@ ContextRow contexts_of(const FittedLevel<T>& level, std::size_t cls, const Class
       const auto stride = static_cast<std::ptrdiff_t>(from.shape.stride[axis]);
       shift[n_shifts++] = is_odd(cls, axis) ? stride : -stride;
     }
-    const std::uint16_t* here = from.row(z, y);
-    set(row.aslant[row.n_aslant++], here, shift[0]);
-    set(row.aslant[row.n_aslant++], here + shift[1], shift[0]);
+    GridRows<std::uint16_t> rows = rows_of(from);
+    row.aslant[row.n_aslant++] = {rows, nullptr, shift[0]};
+    rows.begin += shift[1];
+    row.aslant[row.n_aslant++] = {rows, nullptr, shift[0]};
   }
-  const Grid<std::uint16_t>& own = level.magnitudes[cls];
-  const std::uint16_t* row_before = y > 0 ? own.row(z, y - 1) : nullptr;
-  const std::uint16_t* plane_before = z > 0 ? own.row(z - 1, y) : nullptr;
-  row.before[0] = row_before != nullptr ? row_before : plane_before;
-  row.before[1] = plane_before != nullptr ? plane_before : row_before;
+  row.own = rows_of(level.magnitudes[cls]);
   row.near_weight = model.near;
   row.aslant_weight = model.aslant;
   row.before_weight = model.before;
@@ -388,76 +383,44 @@ constexpr std::size_t kSamplesMin = 1024;
 constexpr std::size_t kSamplesMax = 4096;
 constexpr std::size_t kSamplesOfRow = 16;
 
-/// Visit scattered points of a class: visit(z, y) returns a callable that receives x.
-template <class RowVisitor>
-void for_each_sample(const Shape3& shape, RowVisitor visit) {
+/// Visit scattered points of a class: visit(z, y, points) for up to kFitLanes points of a row.
+template <class Visitor>
+void for_each_sample(const Shape3& shape, Visitor visit) {
+  const std::size_t n_x = shape.n[0];
   const std::size_t n_rows = shape.n[1] * shape.n[2];
   const std::size_t wanted = std::clamp(shape.count() / kSamplePart, kSamplesMin, kSamplesMax);
-  const std::size_t rows_wanted = wanted / std::min(kSamplesOfRow, shape.n[0]);
+  const std::size_t rows_wanted = wanted / std::min(kSamplesOfRow, n_x);
   const std::size_t row_stride = std::max<std::size_t>(1, n_rows / rows_wanted) | 1U;
   const std::size_t of_row = std::max(kSamplesOfRow, wanted / n_rows);
-  const std::size_t stride = std::max<std::size_t>(1, shape.n[0] / of_row);
+  const std::size_t stride = std::max<std::size_t>(1, n_x / of_row);
   std::size_t first = 0;
   for (std::size_t r = 0; r < n_rows; r += row_stride) {
-    auto at = visit(r / shape.n[1], r % shape.n[1]);
     first = (first + 1) % stride;
-    for (std::size_t x = first; x < shape.n[0]; x += stride) at(x);
+    for (std::size_t x = first; x < n_x; x += kFitLanes * stride) {
+      const std::size_t n = std::min(kFitLanes, (n_x - x + stride - 1) / stride);
+      visit(r / shape.n[1], r % shape.n[1], FitPoints{x, stride, n});
+    }
   }
 }
 
-/// Compute one value and its groups' sums in steps. False if they are too large to fit to.
-template <class T>
-bool features_of(const FittedRow<T>& row, std::size_t x, T value, double inverse_step,
-                 double* features, double& target) {
-  double base = 0;
-  double largest = 0;
-  for (std::size_t g = 0; g < row.n_groups; ++g) {
-    double sum = 0;
-    for (std::size_t k = 0; k < row.groups[g].n_taps; ++k) {
-      sum += static_cast<double>(row.groups[g].tap[k][x]);
-    }
-    if (g == 0) {
-      base = sum * 0.5;
-    } else {
-      features[g - 1] = (sum - base * static_cast<double>(row.groups[g].n_taps)) * inverse_step;
-      largest = std::max(largest, std::abs(features[g - 1]));
-    }
-  }
-  target = (static_cast<double>(value) - base) * inverse_step;
-  return std::abs(target) < 1e12 && largest < 1e12;
-}
-
-/// Fit the weights of a class's groups to `original`; unchanged if the fit fails. The second round
-/// gives samples less weight if the first round's weights predict them badly. Otherwise the few
-/// edges of masks and peaks would dominate the fit.
+/// Fit the weights of a class's groups to `original`; unchanged if the fit fails. The second
+/// round gives samples less weight if the first round's weights predict them badly. Otherwise the
+/// few edges of masks and peaks would dominate the fit.
 template <class T, class Original>
 void fit_groups(const FittedLevel<T>& level, std::size_t cls, T step, const T* fill,
-                Original original, ClassModel& model) {
+                Original original, const FittedKernels& kernels, ClassModel& model) {
   const std::size_t n_unknown = n_groups_of(cls) - 1;
-  const double inverse_step = 1 / static_cast<double>(step);
   double weights[kFittedGroups] = {};
+  FittedRow<T> row = row_of(level, cls, model);
   for (int round = 0; round < 2; ++round) {
-    LeastSquares<kFittedGroups> fit(n_unknown);
-    for_each_sample(level.values[cls].shape, [&](std::size_t z, std::size_t y) {
-      const FittedRow<T> row = row_of(level, cls, model, z, y);
-      const T* x_row = original(z, y);
-      return [&, row, x_row](std::size_t x) {
-        double features[kFittedGroups];
-        double target = 0;
-        const T value = x_row[2 * x];
-        if (fill != nullptr && value == *fill) return;
-        if (!features_of(row, x, value, inverse_step, features, target)) return;
-        if (round > 0) {
-          double error = target;
-          for (std::size_t g = 0; g < n_unknown; ++g) error -= weights[g] * features[g];
-          const double share = 1 / std::sqrt(1 + std::abs(error));
-          for (std::size_t g = 0; g < n_unknown; ++g) features[g] *= share;
-          target *= share;
-        }
-        fit.add(features, target);
-      };
-    });
-    if (!fit.solve(weights)) return;
+    FitSums sums;
+    const GroupFit<T> how{1 / static_cast<double>(step), fill, round > 0 ? weights : nullptr};
+    for_each_sample(level.values[cls].shape,
+                    [&](std::size_t z, std::size_t y, const FitPoints& points) {
+                      row.move_to(z, y);
+                      fitted_rows<T>(kernels).fit(row, original(z, y), points, how, sums);
+                    });
+    if (!LeastSquares(n_unknown, sums).solve(weights)) return;
     for (std::size_t g = 0; g < n_unknown; ++g) {
       model.group[g + 1] = rounded(weights[g], kWeightUnit, kWeightMax);
     }
@@ -465,33 +428,19 @@ void fit_groups(const FittedLevel<T>& level, std::size_t cls, T step, const T* f
   }
 }
 
-/// Fit the weights of a class's contexts to its magnitudes, by relative error.
+/// Fit the weights of a class's contexts to its magnitudes.
 template <class T>
-void fit_contexts(const FittedLevel<T>& level, std::size_t cls, ClassModel& model) {
-  constexpr std::size_t kFeatures = 4;  // Near, aslant, before, and 1.
-  LeastSquares<kFeatures> fit(kFeatures);
-  for_each_sample(level.values[cls].shape, [&](std::size_t z, std::size_t y) {
-    const ContextRow row = contexts_of(level, cls, model, z, y);
-    const std::uint16_t* own = level.magnitudes[cls].row(z, y);
-    return [&fit, row, own](std::size_t x) {
-      std::int32_t near = 0;
-      std::int32_t aslant = 0;
-      std::int32_t before = 0;
-      for (std::size_t k = 0; k < row.n_near; ++k) near += row.near[k][0][x] + row.near[k][1][x];
-      for (std::size_t k = 0; k < row.n_aslant; ++k) {
-        aslant += row.aslant[k][0][x] + row.aslant[k][1][x];
-      }
-      for (const std::uint16_t* line : row.before) {
-        if (line != nullptr) before += *(line + x - 1) + 2 * line[x] + line[x + 1];
-      }
-      const double around = 0.2 + near * 0.25 / static_cast<double>(row.n_near) + before * 0.0625;
-      const double weight = 1 / around;
-      const double features[kFeatures] = {weight * near, weight * aslant, weight * before, weight};
-      fit.add(features, weight * own[x]);
-    };
-  });
-  double weights[kFeatures];
-  if (!fit.solve(weights)) return;
+void fit_contexts(const FittedLevel<T>& level, std::size_t cls, const FittedKernels& kernels,
+                  ClassModel& model) {
+  FitSums sums;
+  ContextRow row = contexts_of(level, cls, model);
+  for_each_sample(level.values[cls].shape,
+                  [&](std::size_t z, std::size_t y, const FitPoints& points) {
+                    row.move_to(z, y);
+                    kernels.fit_contexts(row, row.own.row(z, y), points, sums);
+                  });
+  double weights[kFitUnknowns];
+  if (!LeastSquares(kContextUnknowns, sums).solve(weights)) return;
   model.near = rounded(weights[0], kContextUnit, kContextWeightMax);
   model.aslant = rounded(weights[1], kContextUnit, kContextWeightMax);
   model.before = rounded(weights[2], kContextUnit, kContextWeightMax);
@@ -679,25 +628,28 @@ class FittedEncoder {
       return from + (plane * e.y + 2 * y + (cls >> 1 & 1U)) * e.x + (cls & 1U);
     };
     ClassModel model = usual_model(cls);
-    if (is_own) fit_groups<T>(level, cls, lattice.step, fill_, original, model);
+    if (is_own) fit_groups<T>(level, cls, lattice.step, fill_, original, kernels_, model);
     const Shape3& shape = level.values[cls].shape;
     const std::int32_t* const first_code = codes_ + n_codes_;
+    FittedRow<T> row = row_of(level, cls, model);
     for (std::size_t z = 0; z < shape.n[2]; ++z) {
       for (std::size_t y = 0; y < shape.n[1]; ++y) {
-        code_row(level, l, cls, row_of(level, cls, model, z, y), original(z, y), lattice, z, y);
+        row.move_to(z, y);
+        code_row(level, l, cls, row, original(z, y), lattice, z, y);
       }
     }
     extend(level.values[cls], level.extents, cls);
     repeat_ends(level.magnitudes[cls]);
-    if (is_own) fit_contexts(level, cls, model);
+    if (is_own) fit_contexts(level, cls, kernels_, model);
     if (is_own) model_.own[static_cast<std::size_t>(l)][cls] = model;
     std::uint8_t* contexts = contexts_ + (first_code - codes_);
+    ContextRow around = contexts_of(level, cls, model);
     for (std::size_t z = 0; z < shape.n[2]; ++z) {
       for (std::size_t y = 0; y < shape.n[1]; ++y) {
-        const ContextRow row = contexts_of(level, cls, model, z, y);
+        around.move_to(z, y);
         for (std::size_t begin = 0; begin < shape.n[0]; begin += kFittedPart) {
           const std::size_t n = std::min(kFittedPart, shape.n[0] - begin);
-          kernels_.contexts(row, begin, n, contexts);
+          kernels_.contexts(around, begin, n, contexts);
           contexts += n;
         }
       }
@@ -795,8 +747,15 @@ class FittedDecoder {
       if (!level.has(cls)) continue;
       const ClassModel model = model_of(model_, l, cls);
       const Shape3& shape = level.values[cls].shape;
+      FittedRow<T> row = row_of(level, cls, model);
+      ContextRow around = contexts_of(level, cls, model);
       for (std::size_t z = 0; z < shape.n[2]; ++z) {
-        for (std::size_t y = 0; y < shape.n[1]; ++y) read_row(level, cls, model, z, y, step);
+        for (std::size_t y = 0; y < shape.n[1]; ++y) {
+          row.move_to(z, y);
+          around.move_to(z, y);
+          read_row(row, around, shape.n[0], step, level.values[cls].row(z, y),
+                   level.magnitudes[cls].row(z, y));
+        }
       }
       extend(level.values[cls], level.extents, cls);
       repeat_ends(level.magnitudes[cls]);
@@ -808,13 +767,8 @@ class FittedDecoder {
     }
   }
 
-  void read_row(const FittedLevel<T>& level, std::size_t cls, const ClassModel& model,
-                std::size_t z, std::size_t y, T step) {
-    const std::size_t n_row = level.values[cls].shape.n[0];
-    const FittedRow<T> row = row_of(level, cls, model, z, y);
-    const ContextRow around = contexts_of(level, cls, model, z, y);
-    T* recon = level.values[cls].row(z, y);
-    std::uint16_t* magnitudes = level.magnitudes[cls].row(z, y);
+  void read_row(const FittedRow<T>& row, const ContextRow& around, std::size_t n_row, T step,
+                T* recon, std::uint16_t* magnitudes) {
     T p[kFittedPart];
     std::int32_t codes[kFittedPart];
     std::uint8_t contexts[kFittedPart];
