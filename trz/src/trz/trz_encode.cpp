@@ -9,6 +9,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "trz/chunk_header.hpp"
@@ -458,6 +459,51 @@ Attempt encode_without_fill(Work& work) {
   return encode_lattice<T>(work, *lattice, nullptr, sampled.best());
 }
 
+/// Forms of fitted interpolation that may beat the other predictions.
+struct FittedForms {
+  bool whole = true;
+  bool planar = false;
+};
+
+/// The sample foresees that a form loses if it costs this multiple of the other form.
+constexpr double kWholeClearly = 1.15;
+constexpr double kPlanarClearly = 0.7;
+/// Share of the foreseen size of interpolation below which an encoding found what no interpolation
+/// finds: repeats, or few words.
+constexpr double kOutOfReach = 0.6;
+/// Values are noise if no prediction costs at most this multiple of the best prediction.
+constexpr double kNoiseWithin = 1.02;
+
+/// @param n_bytes  bytes of the smallest encoding so far.
+FittedForms fitted_forms(const Work& work, const Sampled& sampled, const Prediction* like,
+                         const Extents& extents, std::size_t n_bytes) {
+  const Extents own = folded_to_three(work.head.extents);
+  const Extents rows = {1, 1, own[1] * own[2], own[3]};
+  double of_whole = std::numeric_limits<double>::infinity();
+  double of_rows = of_whole;
+  bool is_noise = false;
+  for (std::size_t k = 0; k < sampled.n_predictions; ++k) {
+    const Prediction& p = sampled.predictions[k];
+    const double bits = p.bits_per_value;
+    if (!p.interpolated) {
+      is_noise |= p.order == 0 && bits <= kNoiseWithin * sampled.best().bits_per_value;
+      continue;
+    }
+    if (folded_to_three(p.extents) == own) of_whole = std::min(of_whole, bits);
+    if (p.extents == rows) of_rows = std::min(of_rows, bits);
+  }
+  const double bits = 8 * static_cast<double>(n_bytes) / static_cast<double>(work.n_values);
+  if (is_noise || (like != nullptr && bits < kOutOfReach * like->bits_per_value)) {
+    return {false, false};
+  }
+  // If the sample prefers all axes jointly, planes predict each other well.
+  const bool joint =
+      like != nullptr && like->plan.last_axis == kJoint && like->extents == work.head.extents;
+  const bool has_planes = extents[1] > 1;
+  if (joint || !has_planes || of_rows > kWholeClearly * of_whole) return {true, false};
+  return {of_rows >= kPlanarClearly * of_whole, true};
+}
+
 /// Try to beat a chunk of `delivered` bytes in `out` (0: none) by fitted interpolation.
 template <class T>
 Result<std::size_t> improve_by_fit(Work& work, const Lattice<T>& lattice, const T* fill,
@@ -469,13 +515,10 @@ Result<std::size_t> improve_by_fit(Work& work, const Lattice<T>& lattice, const 
   if (like == end) like = nullptr;
   const std::optional<Extents> extents = fitted_extents(work.head.extents);
   if (!extents) return delivered;
-  // If the sample prefers all axes jointly, planes predict each other well. Otherwise separate
-  // planes may be better.
-  const bool joint =
-      like != nullptr && like->plan.last_axis == kJoint && like->extents == work.head.extents;
-  const bool has_planes = (*extents)[1] > 1;
+  const FittedForms forms =
+      fitted_forms(work, sampled, like, *extents, delivered != 0 ? delivered : work.values.size());
   for (const bool planar : {false, true}) {
-    if (planar && (joint || !has_planes)) continue;
+    if (!(planar ? forms.planar : forms.whole)) continue;
     const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
     const Attempt attempt = encode_fitted<T>(work, lattice, fill, *extents, planar, like);
     if (attempt.memory_out) return memory_failure();
