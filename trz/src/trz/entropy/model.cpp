@@ -202,16 +202,17 @@ void put_table(const Table& table, BitsOut& out) {
   }
 }
 
-/// Approximate bits of symbols with these counts and of their table.
-double bits_of(const Frequencies& counts) {
+/// Approximate bits of symbols with these counts and of their table. Symbols from n_symbols on do
+/// not occur.
+double bits_of(const Frequencies& counts, std::size_t n_symbols) {
   double total = 0;
   double bits = 2 * kSymbolBits;
-  for (const std::uint32_t count : counts) total += count;
+  for (std::size_t s = 0; s < n_symbols; ++s) total += counts[s];
   if (total == 0) return 0;
   const double of_total = log2_of(total);
-  for (const std::uint32_t count : counts) {
-    if (count == 0) continue;
-    bits += count * (of_total - log2_of(count)) + kLengthBits + kMantissaBits;
+  for (std::size_t s = 0; s < n_symbols; ++s) {
+    if (counts[s] == 0) continue;
+    bits += counts[s] * (of_total - log2_of(counts[s])) + kLengthBits + kMantissaBits;
   }
   return bits;
 }
@@ -224,24 +225,31 @@ struct Tables {
   std::size_t n_tables = 0;
 };
 
-void join_contexts(const std::array<Frequencies, kContexts>& counts, Tables& tables) {
+/// @param n_symbols  symbols from this one on do not occur.
+void join_contexts(const std::array<Frequencies, kContexts>& counts, std::size_t n_symbols,
+                   Tables& tables) {
   Frequencies held = counts[0];
-  double held_bits = bits_of(held);
+  double held_bits = bits_of(held, n_symbols);
   const auto close = [&] { tables.table[tables.n_tables++] = table_of(held); };
   for (std::size_t c = 1; c < kContexts; ++c) {
-    const double own_bits = bits_of(counts[c]);
-    Frequencies both = held;
-    for (unsigned s = 0; s < kModelSymbols; ++s) both[s] += counts[c][s];
-    const double both_bits = bits_of(both);
-    constexpr double bits_of_one_more = 8;
-    if (own_bits == 0 || held_bits == 0 || both_bits <= held_bits + own_bits + bits_of_one_more) {
-      held = both;
-      held_bits = both_bits;
-    } else {
-      close();
-      tables.first_context[tables.n_tables] = static_cast<std::uint8_t>(c);
+    const double own_bits = bits_of(counts[c], n_symbols);
+    if (own_bits != 0 && held_bits == 0) {
       held = counts[c];
       held_bits = own_bits;
+    } else if (own_bits != 0) {
+      Frequencies both = held;
+      for (std::size_t s = 0; s < n_symbols; ++s) both[s] += counts[c][s];
+      const double both_bits = bits_of(both, n_symbols);
+      constexpr double bits_of_one_more = 8;
+      if (both_bits <= held_bits + own_bits + bits_of_one_more) {
+        held = both;
+        held_bits = both_bits;
+      } else {
+        close();
+        tables.first_context[tables.n_tables] = static_cast<std::uint8_t>(c);
+        held = counts[c];
+        held_bits = own_bits;
+      }
     }
     tables.of_context[c] = static_cast<std::uint8_t>(tables.n_tables);
   }
@@ -336,6 +344,7 @@ bool write_modelled(const Code* codes, const std::uint8_t* contexts, std::size_t
   if (words == nullptr || bit_bytes == nullptr) return false;
   auto* symbols = reinterpret_cast<std::uint8_t*>(words + n_words_max);
 
+  unsigned greatest = 0;
   // Two counts for each symbol: a count that follows another of the same symbol waits for it.
   std::array<Frequencies, kContexts> counts{};
   std::array<Frequencies, kContexts> odd_counts{};
@@ -344,6 +353,7 @@ bool write_modelled(const Code* codes, const std::uint8_t* contexts, std::size_t
     const auto z = number_of(codes[i]);
     const auto symbol = Alphabet<Code>::of(z);
     symbols[i] = static_cast<std::uint8_t>(symbol.symbol);
+    greatest = std::max(greatest, symbol.symbol);
     ++of_context[contexts[i]][symbol.symbol];
     put_low_bits(z, symbol.n_bits, bits);
   };
@@ -353,11 +363,11 @@ bool write_modelled(const Code* codes, const std::uint8_t* contexts, std::size_t
   }
   if (n_codes % 2 != 0) take(n_codes - 1, counts);
   for (std::size_t c = 0; c < kContexts; ++c) {
-    for (std::size_t s = 0; s < kModelSymbols; ++s) counts[c][s] += odd_counts[c][s];
+    for (std::size_t s = 0; s <= greatest; ++s) counts[c][s] += odd_counts[c][s];
   }
   const std::size_t n_bit_bytes = bits.finish();
   Tables tables;
-  join_contexts(counts, tables);
+  join_contexts(counts, greatest + 1, tables);
   Steps steps;
   set_steps(tables, steps);
 
