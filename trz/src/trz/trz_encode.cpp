@@ -34,6 +34,12 @@ constexpr std::size_t kQuantumPatchesPart = 32;
 /// trial without the fill value cannot succeed.
 constexpr double kFillStepsSure = 0x1p22;
 
+/// Decimals whose numbers do not repeat are smaller than other lossless forms if the quick estimate
+/// of these is above this multiple of their size. The thorough estimate runs zstd over 2 MB.
+constexpr std::size_t kExactFar = 2;
+/// Bytes of a chunk from which on the quick estimate reads a small part of it.
+constexpr std::size_t kQuickEstimatePays = std::size_t{1} << 18;
+
 /// Bits per value below which the ratio preset tries zstd on every section.
 constexpr double kZstdBelow = 0.25;
 
@@ -387,12 +393,20 @@ Result<std::size_t> encode_exactly(Work& work, std::span<std::uint8_t> out) {
   work.head.method = Method::exact;
   // zstd may find repeats in the values that the integers' predictors hide from it.
   const bool zstd_finds = decimals.repeats && work.settings.lossless_stage != Choice::off;
-  if (delivered != 0 && !zstd_finds &&
-      !exact_may_be_below(work.head, work.values, work.settings, work.workspace, delivered)) {
-    return delivered;
+  const bool decides_early = delivered != 0 && !zstd_finds;
+  if (decides_early && tries_more(work.settings.preset)) {
+    const auto quickly_far = [&] {
+      return estimate_exact_bytes(work.head, work.values, work.settings, work.workspace) >
+             kExactFar * delivered;
+    };
+    if ((work.values.size() >= kQuickEstimatePays && quickly_far()) ||
+        !exact_may_be_below(work.head, work.values, work.settings, work.workspace, delivered)) {
+      return delivered;
+    }
   }
   const ExactAttempt exact =
-      encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace);
+      encode_exact_chunk(work.head, work.values, work.settings, work.type.book, work.workspace,
+                         decides_early ? delivered : SIZE_MAX);
   if (exact.memory_out) return memory_failure();
   const std::size_t to_beat = delivered != 0 ? delivered : work.values.size();
   if (!exact.chunk.empty() && exact.chunk.size() < to_beat) return deliver(exact.chunk, out);
