@@ -45,7 +45,7 @@ Distances distances_of(const Extents& extents) {
   };
   Distances distances;
   const std::size_t plane = extents[3] * extents[2];
-  if (extents[2] > 1 || plane < extents[1] * plane) distances.near = at_least(extents[3]);
+  if (extents[2] > 1) distances.near = at_least(extents[3]);
   distances.far = distances.near;
   if (extents[1] > 1) distances.far = at_least(plane);
   return distances;
