@@ -284,7 +284,8 @@ class ModelledEncoder {
     std::uint64_t state = 0x9E3779B97F4A7C15ULL;
     for (std::size_t k = 0; k < n_parts; ++k) {
       state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-      const std::size_t y = std::min(n_rows - 1, (2 * k + (state >> 63)) * n_rows / (2 * n_parts));
+      const std::size_t y = std::min(
+          n_rows - 1, (2 * k + static_cast<std::size_t>(state >> 63)) * n_rows / (2 * n_parts));
       begins[k] = y * row + static_cast<std::size_t>((state >> 20) % (row - part + 1));
     }
     ExactPrediction best;
