@@ -318,8 +318,11 @@ Status ArrayFile::prepare_new(ArrayFlush& flush) {
     if (!refused.ok() && refused.message().starts_with(first->message())) *first = refused;
   }
   TAILRACE_TRY(leave_out_refused(flush, mine, numbers, fields));
-  for (const FieldState& field : fields) {
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const FieldState& field = fields[i];
     note_remark([&] { return bound_width_remark(field, kSyntaxOfArrays); });
+    if (!field.resolved.codec->lossy()) continue;
+    note_remark([&] { return roles.lossy_remark(numbers[i], field.definition.options.by_role); });
   }
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     ArrayVariable& variable = variables_[numbers[i]];

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "core/stated_attribute.hpp"
+#include "policy/storage_decision.hpp"
 
 namespace tailrace {
 namespace {
@@ -93,6 +94,13 @@ std::string ModelRoles::reason_to_stay_exact(std::size_t variable) {
   const RoleVerdict& verdict = (*verdicts_)[variable];
   if (verdict.role == Role::value) return "";
   return std::string(role_name(verdict.role)) + " by " + verdict.because;
+}
+
+std::string ModelRoles::lossy_remark(std::size_t variable, bool by_role) {
+  std::string why = "coordinate";
+  if (!is_coordinate(variable)) why = by_role ? reason_to_stay_exact(variable) : "";
+  if (why.empty()) return why;
+  return lossy_role_text(model_.path_of(model_.variables[variable]), why, "an option");
 }
 
 }  // namespace tailrace

@@ -26,6 +26,9 @@ class ModelRoles {
   /// Why a bound for all does not apply: "mask by name". Empty: the variable has values. The first
   /// call costs O(variables), some microseconds each.
   std::string reason_to_stay_exact(std::size_t variable);
+  /// Remark on a lossy variable that an option must have named; empty if it has values.
+  /// @param by_role  false: only coordinates must be named
+  std::string lossy_remark(std::size_t variable, bool by_role);
 
  private:
   const NetcdfModel& model_;

@@ -36,7 +36,7 @@ Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dime
     const bool for_field = made.codec_given_for_field;
     const std::optional<Shape> chunk_shape = made.chunk_shape;
     TAILRACE_TRY(apply_field_options(text, made).within("options of \"" + pattern + "\""));
-    if (!has_wildcard(pattern)) continue;
+    if (names_alone(pattern, path)) continue;
     made.codec_given_for_field = for_field;
     if (!fits()) made.chunk_shape = chunk_shape;
     if (exact) keep_exactly(made);
@@ -55,11 +55,13 @@ Status take_codec_for_own_bound(const std::string& path, std::size_t n_dimension
   return Status();
 }
 
+bool names_alone(std::string_view pattern, std::string_view path) {
+  return (!has_wildcard(pattern) || path.ends_with(pattern)) && glob_matches(pattern, path);
+}
+
 bool named_alone(const std::string& path, const GlobOptions& options) {
-  return std::ranges::any_of(options.variable_options, [&](const auto& entry) {
-    const bool one = !has_wildcard(entry.first) || path.ends_with(entry.first);
-    return one && glob_matches(entry.first, path);
-  });
+  return std::ranges::any_of(options.variable_options,
+                             [&](const auto& entry) { return names_alone(entry.first, path); });
 }
 
 bool may_lose(const FieldOptions& options, bool floating, bool aims) {

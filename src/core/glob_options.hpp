@@ -63,6 +63,8 @@ Result<FieldOptions> options_by_glob(const std::string& path, std::size_t n_dime
 /// codec of its own.
 Status take_codec_for_own_bound(const std::string& path, std::size_t n_dimensions,
                                 const GlobOptions& options, FieldOptions& made);
+/// Return true if the pattern names the variable without wildcards. A name with brackets does.
+bool names_alone(std::string_view pattern, std::string_view path);
 /// Return true if a pattern without wildcards names the variable.
 bool named_alone(const std::string& path, const GlobOptions& options);
 /// True if values of a field with these options may change when they are encoded.

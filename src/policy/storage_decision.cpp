@@ -242,11 +242,20 @@ Shape choose_chunks_unseen(const DatasetFacts& facts, const FieldOptions& option
 
 // --- Datasets of other files.
 
-std::string reason_to_stay_exact(const DatasetFacts& facts, bool coordinate, Role role) {
+std::string reason_to_be_named(const DatasetFacts& facts, bool coordinate, Role role) {
   if (!facts.floating()) return "integers";
   if (coordinate) return "coordinate";
-  if (facts.n_bytes() < kBoundedBytesMin) return "small";
   return role == Role::value ? "" : std::string(role_name(role));
+}
+
+std::string reason_to_stay_exact(const DatasetFacts& facts, bool coordinate, Role role) {
+  const bool small = facts.floating() && !coordinate && facts.n_bytes() < kBoundedBytesMin;
+  return small ? "small" : reason_to_be_named(facts, coordinate, role);
+}
+
+std::string lossy_role_text(std::string_view path, std::string_view why, std::string_view by) {
+  return std::string(path) + " (" + std::string(why) + ") becomes lossy, because " +
+         std::string(by) + " names it without wildcards; bound=none keeps it exact";
 }
 
 KeptChunks keep_chunks(const DatasetFacts& facts, bool loses, std::uint64_t memory_bytes) {

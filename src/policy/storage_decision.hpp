@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/options.hpp"
@@ -161,9 +162,20 @@ Shape choose_chunks_unseen(const DatasetFacts& facts, const FieldOptions& option
 
 // --- Datasets of other files, which repack and concat rewrite.
 
+/// Return the reason why only an option that names a field without wildcards gives it a bound;
+/// empty for values.
+/// @param coordinate  netCDF's conventions make it a coordinate.
+std::string reason_to_be_named(const DatasetFacts& facts, bool coordinate, Role role);
 /// Return the reason why a bound meant for all fields does not apply to this one; empty if it does.
+/// Small arrays have one, too.
 /// @param coordinate  netCDF's conventions make it a coordinate.
 std::string reason_to_stay_exact(const DatasetFacts& facts, bool coordinate, Role role);
+
+/// Return the remark on a dataset that loses digits although it has no values, because an option
+/// names it.
+/// @param why  reason to stay exact: "coordinate", "mask by name"
+/// @param by  "TAILRACE_OPTIONS"
+std::string lossy_role_text(std::string_view path, std::string_view why, std::string_view by);
 
 /// Decision whether a rewritten dataset keeps its chunks.
 struct KeptChunks {

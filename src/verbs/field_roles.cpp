@@ -5,6 +5,7 @@
 #include <map>
 
 #include "core/utf8.hpp"
+#include "policy/storage_decision.hpp"
 
 namespace tailrace::verbs {
 namespace {
@@ -45,8 +46,7 @@ Result<std::vector<RoleVerdict>> find_roles(InputFile& input) {
   return decide_roles(facts);
 }
 
-std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> plan,
-                                               const FileOptions& file) {
+std::vector<std::string> role_remarks(std::span<const PlannedField> plan, const FileOptions& file) {
   std::map<std::string, std::vector<std::string>> unguarded;
   std::map<std::string, std::vector<std::string>> extremes;
   for (const PlannedField& planned : plan) {
@@ -58,7 +58,11 @@ std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> pla
     }
   }
   std::vector<std::string> sentences;
-  sentences.reserve(unguarded.size() + extremes.size());
+  for (const PlannedField& planned : plan) {
+    if (planned.lossy_role.empty() || !may_lose(planned, file)) continue;
+    sentences.push_back(
+        lossy_role_text(planned.definition.path, planned.lossy_role, "a --field entry"));
+  }
   for (const auto& [why, names] : unguarded) {
     sentences.push_back(
         fmt::format("values may exceed their stated limits by up to the bound ({}): {}", why,

@@ -20,9 +20,8 @@ namespace tailrace::verbs {
 /// read.
 Result<std::vector<RoleVerdict>> find_roles(InputFile& input);
 
-/// Sentences about the limits and extremes that lossy fields state, each with the names of its
-/// fields. Pure.
-std::vector<std::string> stated_ranges_remarks(std::span<const PlannedField> plan,
-                                               const FileOptions& file);
+/// Sentences about lossy fields that are not values, and about the limits and extremes that lossy
+/// fields state, each with the names of its fields. Pure.
+std::vector<std::string> role_remarks(std::span<const PlannedField> plan, const FileOptions& file);
 
 }  // namespace tailrace::verbs

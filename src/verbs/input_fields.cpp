@@ -10,7 +10,9 @@
 #include <iterator>
 #include <limits>
 
+#include "core/codec_registry.hpp"
 #include "core/encoding_notes.hpp"
+#include "core/glob_options.hpp"
 #include "core/option_table.hpp"
 #include "core/utf8.hpp"
 
@@ -202,12 +204,40 @@ Result<std::unique_ptr<InputFile>> open_input(const std::string& path,
   return open_input_file(path, raw, options);
 }
 
-std::vector<KeyValue> own_options(const StoredDataset& field,
-                                  std::span<const FieldPattern> patterns) {
-  std::vector<KeyValue> own;
+namespace {
+
+bool is_bound(const KeyValue& entry) { return entry.first == "bound" && entry.second != "none"; }
+
+/// True if a pattern requests loss: a bound, or a codec that is designed to change values.
+bool requests_loss(const FieldPattern& pattern) {
+  FieldOptions options;
+  for (const KeyValue& entry : pattern.options) (void)apply_field_option(entry, options);
+  return may_lose(options, true, false) || codec_entry(options.codec).loss == Loss::by_purpose;
+}
+
+/// True for options of how values are lost: codecs and their settings, bounds and guards.
+bool is_of_loss(const KeyValue& entry) {
+  const std::string& key = entry.first;
+  return is_bound(entry) || key == "codec" || key == "guard" || key == "allow-wide-bound" ||
+         check_codec_setting(key, "").ok();
+}
+
+}  // namespace
+
+OwnOptions own_options(const StoredDataset& field, std::span<const FieldPattern> patterns,
+                       bool exact) {
+  OwnOptions own;
+  const bool bound_by_name = std::ranges::any_of(patterns, [&](const FieldPattern& pattern) {
+    return names_alone(pattern.glob, field.path) && std::ranges::any_of(pattern.options, is_bound);
+  });
   for (const FieldPattern& pattern : patterns) {
     if (!glob_matches(pattern.glob, field.path)) continue;
-    own.insert(own.end(), pattern.options.begin(), pattern.options.end());
+    const bool spares = exact && !names_alone(pattern.glob, field.path) && requests_loss(pattern);
+    for (const KeyValue& entry : pattern.options) {
+      if (spares && (bound_by_name ? is_bound(entry) : is_of_loss(entry))) continue;
+      own.entries.push_back(entry);
+    }
+    own.spared = own.spared || (spares && !bound_by_name);
   }
   return own;
 }

@@ -68,9 +68,15 @@ struct FieldPattern {
 /// option.
 Result<FieldPattern> parse_field_pattern(const std::string& text);
 
-/// Options that the patterns set for one field, in order: later ones override earlier ones.
-std::vector<KeyValue> own_options(const StoredDataset& field,
-                                  std::span<const FieldPattern> patterns);
+/// Options that the patterns set for one field.
+struct OwnOptions {
+  std::vector<KeyValue> entries;  ///< Later ones override earlier ones.
+  bool spared = false;            ///< Loss that a pattern with wildcards requests is left out.
+};
+/// @param exact  the field stays exact unless a pattern without wildcards names it. Patterns with
+/// wildcards then give it no bound; nor, unless a named pattern gives it a bound, their codec.
+OwnOptions own_options(const StoredDataset& field, std::span<const FieldPattern> patterns,
+                       bool exact);
 
 /// Earlier rounding of a variable's values, as described by its attributes: CF 1.12, section 8.4,
 /// or conventions of the netCDF library, NCO or netCDF4-python.

@@ -382,8 +382,7 @@ Status Repack::prepare() {
   report_.others = input_->other_datasets();
   report_large_others();
   if (comm_.is_root()) {
-    std::ranges::move(stated_ranges_remarks(plan, report_.options),
-                      std::back_inserter(report_.remarks));
+    std::ranges::move(role_remarks(plan, report_.options), std::back_inserter(report_.remarks));
   }
   for (PlannedField& planned : plan) {
     planned.quantization = find_quantization(*input_, input_->fields()[planned.input_index]);

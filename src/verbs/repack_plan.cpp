@@ -527,13 +527,16 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   planned.losses = std::move(losses);
   FieldDefinition& definition = planned.definition = definition_like(field);
 
-  const std::vector<KeyValue> own = own_options(field, defaults.patterns);
   const std::string reason =
       reason_to_stay_exact(facts_of_stored(field), field.coordinate, planned.verdict.role);
+  const std::string to_be_named =
+      reason_to_be_named(facts_of_stored(field), field.coordinate, planned.verdict.role);
+  const OwnOptions requests_here = own_options(field, defaults.patterns, !to_be_named.empty());
+  const std::vector<KeyValue>& own = requests_here.entries;
   const std::string* own_bound = last_value(own, "bound");
   const bool exact_on_request = own_bound != nullptr && *own_bound == "none";
   const bool protect = exact_on_request || (own_bound == nullptr && !reason.empty());
-  if (protect && defaults.lossy_wanted) {
+  if (protect && (defaults.lossy_wanted || requests_here.spared)) {
     planned.exact_reason = exact_on_request ? "as asked" : reason;
   }
   definition.options = protect ? defaults.lossless : defaults.lossy;
@@ -574,6 +577,7 @@ Result<PlannedField> plan_field(const StoredDataset& field, const Defaults& defa
   const bool loses = is_floating(*field.dtype) && definition.as_stored == nullptr &&
                      tailrace::may_lose(options, true, defaults.aims);
   if (loses && boxes == nullptr) keep_limits(own, planned);
+  if (loses && boxes == nullptr) planned.lossy_role = to_be_named;
   if (stays_in_header(field, own, definition, defaults)) {
     lay_in_header(definition);
     return planned;

@@ -2,8 +2,9 @@
 //
 // A global bound requests loss only where loss is intended. Integers, arrays under 4 KiB and fields
 // of a role other than value (policy/roles.hpp) remain exact, encoded by the lossless codec. A
-// --field pattern that names such a field overrides this. A bound on integers is an error. So is a
-// bound on values that are already lossy, without --again, because both errors add up.
+// --field pattern that names such a field without wildcards overrides this, with a remark. A bound
+// on integers that are so named is an error. So is a bound on values that are already lossy,
+// without --again, because both errors add up.
 
 #pragma once
 
@@ -75,6 +76,7 @@ struct PlannedField {
   std::string exact_reason;     ///< Reason why a global bound was not applied: "integers", ...
   RoleVerdict verdict;          ///< Role value if roles are not decided.
   bool has_role = false;        ///< Roles were decided.
+  std::string lossy_role;       ///< Reason to stay exact that a --field entry overrides.
   bool keeps_limits = false;    ///< A guard for verdict.limits was added.
   std::string limits_unkept;    ///< Reason why such a guard could not be added; empty: no limits,
                                 ///< or added.

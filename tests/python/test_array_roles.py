@@ -1,5 +1,7 @@
 """tailrace.open with a bound for all variables: it applies to values only, as in repack."""
 
+import warnings
+
 import netCDF4
 import numpy as np
 import pytest
@@ -51,3 +53,19 @@ def test_attributes_of_later_calls_count(tmp_path):
     with netCDF4.Dataset(path) as file:
         assert np.array_equal(file["g"][:].data, values)
         assert not np.array_equal(file["u"][:].data, values)
+
+
+@pytest.mark.parametrize("options,own,remarks", [
+    ("codec=portable,bound=rel=1e-2;/land_mask: bound=abs=0.5", {}, ["/land_mask (mask by name)"]),
+    ("codec=portable", {"lat2d": {"abs": 0.5}, "u": {"abs": 0.5}, "mine": {"abs": 0.5}},
+     ["/lat2d (coordinate by CF units)", "/mine (coordinate)"]),
+    ("codec=portable;*: bound=rel=1e-2", {}, []),
+    ("codec=portable,roles=off", {"lat2d": {"abs": 0.5}}, []),
+])
+def test_what_an_option_names_gets_a_remark(tmp_path, options, own, remarks):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        written(tmp_path / "it.nc", options, own)
+    said = sorted(str(warning.message).partition(".nc: ")[2] for warning in caught)
+    assert [text[:text.index(" becomes lossy")] for text in said] == remarks
+    assert all("names it without wildcards" in text for text in said)

@@ -4,6 +4,7 @@ Each file has a community's layout, is small, and is written with h5py. Arrays t
 have at least 4 KiB, because smaller ones stay exact anyway.
 """
 
+import json
 import pathlib
 
 import h5py
@@ -379,3 +380,57 @@ def test_what_a_bound_leaves_exact_keeps_the_codec_of_all_readers(tmp_path):
                      "--lossless-codec", "auto")["files"][0]
     assert any(field["path"] == "/count" and field.get("candidates")
                for field in report["fields"])
+
+
+@pytest.fixture
+def grid(tmp_path):
+    """Write values, integers, a mask and three coordinates, one of them below 4 KiB."""
+    path = tmp_path / "grid.h5"
+    with h5py.File(path, "w") as file:
+        write(file, {"t2m": 280 + rough(64, 64), "land_mask": (rough(64, 64) > 0).astype("f4"),
+                     "counts": np.arange(4096, dtype="i4").reshape(64, 64),
+                     "lat": np.linspace(-90, 90, N), "lon": np.linspace(0, 360, N),
+                     "lat_small": np.linspace(-90, 90, 64)})
+        for name, unit in (("lat", "north"), ("lon", "east"), ("lat_small", "north")):
+            file[name].attrs["units"] = f"degrees_{unit}"
+    return path
+
+
+@pytest.mark.parametrize("patterns,lossy", [
+    (["*:bound=rel=1e-2"], {"t2m"}), (["l*:bound=rel=0.01"], set()),
+    (["*:bound=abs=0.5"], {"t2m"}), (["[lt]*:codec=trz,preset=fast,bound=abs=0.1"], {"t2m"}),
+    (["*:codec=zfp,rate=8"], {"t2m"}), (["*:codec=portable,bound=abs=0.1"], {"t2m"}),
+    (["*:bound=abs=0.5,guard=minmax", "lat:bound=abs=0.1"], {"t2m", "lat"}),
+    (["lat:bound=abs=0.1", "*:bound=abs=0.5"], {"t2m", "lat"}),
+    (["lat:bound=none", "*:bound=abs=0.5"], {"t2m"}),
+    (["land_mask:bound=abs=0.4", "lat_small:bound=abs=0.1"], {"land_mask", "lat_small"}),
+])
+def test_wildcards_give_bounds_to_values_alone(patterns, lossy, grid, tmp_path):
+    target = tmp_path / "out.h5"
+    asked = [word for pattern in patterns for word in ("--field", pattern)]
+    done = tailrace("repack", grid, "-o", target, *asked, "--json", tmp_path / "r.json")
+    fields = {field["path"][1:]: field for field in
+              json.loads((tmp_path / "r.json").read_text())["files"][0]["fields"]}
+    decoded = by_deflate(target)
+    with h5py.File(grid) as before, h5py.File(decoded) as after:
+        changed = {name for name in before
+                   if before[name][...].tobytes() != after[name][...].tobytes()}
+    assert changed == lossy
+    if "lat" in lossy:
+        assert fields["lat"]["absolute_bound"] == 0.1
+    said = " ".join(done.stderr.split())
+    for name, field in fields.items():
+        reason = {"t2m": "", "counts": "integers", "land_mask": "mask"}.get(name, "coordinate")
+        assert (f"/{name} ({reason}) becomes lossy, because" in said) == (
+            name in lossy and name != "t2m"), said
+        if name in lossy:
+            assert field["kept_exact_because"] == ""
+    if patterns[0].startswith("*") and len(patterns) == 1:
+        assert "1 integers (/counts)" in done.stdout and "1 mask (/land_mask)" in done.stdout
+        assert fields["lat"]["codec"] == fields["counts"]["codec"] == "deflate"
+
+
+def test_integers_by_name_are_an_error(grid, tmp_path):
+    done = tailrace("repack", grid, "-o", tmp_path / "out.h5", "--field", "counts:bound=abs=1",
+                    code=2)
+    assert '"/counts" holds integers' in " ".join(done.stderr.split())

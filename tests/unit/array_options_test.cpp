@@ -32,6 +32,9 @@ TEST(GlobOptions, NameAVariableAloneOrByWildcards) {
   EXPECT_FALSE(named_alone("/lat", options));
   EXPECT_TRUE(named_alone("/g/time", options));
   EXPECT_FALSE(named_alone("/h/time", options));
+  EXPECT_TRUE(names_alone("a[1]", "/g/a[1]"));
+  EXPECT_FALSE(names_alone("a[1]", "/g/a1"));
+  EXPECT_FALSE(names_alone("lat", "/lon"));
   // Coordinates stay exact unless an option names them.
   const auto bound_of = [&](const char* path, bool exact) {
     const Result<FieldOptions> made = options_by_glob(path, 1, exact, options);
