@@ -46,7 +46,7 @@ everything else: user block, objects, links, types, fill values, orders, attribu
 constexpr const char* kVerifyFooter =
     R"(DOUBTFUL marks a field that keeps its bound, but the bound is too wide to be useful: an
 undeclared fill value widens the range that the bound is relative to, or more than a quarter of the
-values are smaller than the bound.
+values are smaller than the bound, or an absolute bound is at least half of the range of the values.
 
 Exit codes: 0 all fields keep their bounds (also DOUBTFUL ones) and everything else is equal; 1 a
 bound is broken, or something is missing, new or different; 2 usage or bad input; 3 storage failed

@@ -582,7 +582,7 @@ bool InterceptedDatasets::send(std::vector<Outgoing>& batch,
     if (dataset.requested == nullptr || !dataset.requested->loses()) continue;
     if (&dataset != last) {
       if (requested_files_.is_scale(dataset.id)) dataset.requested->keep_exact();
-      if (dataset.requested->role_open()) {
+      if (dataset.requested->role_open() || dataset.requested->role_untold()) {
         requested_files_.decide_role(dataset.id, *dataset.requested);
       }
       codec = dataset.requested->codec_now();

@@ -25,6 +25,8 @@ namespace {
 /// Number of owners for which the chunks of an unchunked dataset are chosen, so that each gets
 /// several.
 constexpr std::uint64_t kOwnersOfChunks = 4;
+/// Number of values that are scanned at a time for a verdict on an absolute bound.
+constexpr std::size_t kJudgedAtOnce = 8192;
 
 tailrace::DatasetFacts policy_facts(const DatasetFacts& facts) {
   tailrace::DatasetFacts of_policy;
@@ -118,6 +120,15 @@ CodecRequest RequestedDataset::request_for(double absolute_bound) const {
 }
 
 void RequestedDataset::note_values(std::span<const std::byte> values) {
+  if (judged_by_range(options_.bound, options_.guards)) {
+    const double bound = request_for(options_.bound.value).absolute_bound;
+    const std::size_t step = kJudgedAtOnce * dtype_bytes(facts_.dtype);
+    while (!values.empty() && spans_range(bound, range_.least, range_.greatest)) {
+      const std::span<const std::byte> here = values.first(std::min(step, values.size()));
+      range_.merge(value_range(facts_.dtype, here, facts_.fill_value));
+      values = values.subspan(here.size());
+    }
+  }
   if (!options_.bound.needs_range()) return;
   range_.merge(value_range(facts_.dtype, values, facts_.fill_value));
   sample_.add(facts_.dtype, values, facts_.fill_value);
@@ -140,6 +151,10 @@ std::string RequestedDataset::take_bound_remark() {
   constexpr OptionSyntax syntax = {
       "VALUE as the dataset's fill value, or as its attribute _FillValue",
       "allow-wide-bound=on in TAILRACE_OPTIONS"};
+  if (lossy_ && judged_by_range(options_.bound, options_.guards)) {
+    const double bound = request_for(codec_bound_).absolute_bound;
+    width_ = judge_bound(options_.bound, bound, facts_now(bound));
+  }
   if (width_reported_ || width_.fine()) return "";
   width_reported_ = true;
   const double bound = absolute_bound(options_.bound, range_.least, range_.greatest);
@@ -154,7 +169,8 @@ const Codec* RequestedDataset::codec_now() {
   const double bound = range_.empty()
                            ? absolute_bound(options_.bound, 0, 0)
                            : absolute_bound(options_.bound, range_.least, range_.greatest);
-  if (!range_.empty()) width_ = judge_bound(options_.bound, bound, facts_now(bound));
+  if (!range_.empty() && options_.bound.needs_range())
+    width_ = judge_bound(options_.bound, bound, facts_now(bound));
   if (width_.refused(options_.allow_wide_bound)) return nullptr;
   const bool pointwise = options_.bound.mode == BoundMode::pw_rel;
   if (!pointwise && !(bound > 0)) return nullptr;
@@ -254,6 +270,7 @@ void RequestedFiles::report_idle(const File& file) {
     report::print_remark({file.name, ": ", remark});
   };
   for (const auto& [why, paths] : file.left_out) report_once(left_out_text(why, paths));
+  for (const std::string& remark : file.lossy_roles) report_once(remark);
   if (environment_is("TAILRACE_REPORT", "1")) {
     for (const auto& [why, paths] : file.exact) report_once(left_out_text(why, paths));
   }
@@ -424,8 +441,16 @@ void RequestedFiles::decide_role(hid_t dataset, RequestedDataset& requested) {
   file->listed = complete;
   const std::optional<RoleVerdict> verdict =
       complete ? file->known.role_of(hdf5_, dataset, requested.path()) : std::nullopt;
+  const bool by_name = requested.role_untold();
   requested.set_role_known();
   if (verdict && verdict->role == Role::value) return;
+  if (by_name) {
+    if (!verdict) return;
+    file->lossy_roles.insert(lossy_role_text(
+        requested.path(), std::string(role_name(verdict->role)) + " by " + verdict->because,
+        "TAILRACE_OPTIONS"));
+    return;
+  }
   requested.keep_exact();
   const std::string why = verdict
                               ? std::string(role_name(verdict->role)) + " by " + verdict->because

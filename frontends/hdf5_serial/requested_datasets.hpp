@@ -73,6 +73,8 @@ class RequestedDataset {
   /// set_role_known().
   bool role_open() const { return loses() && !by_name_ && options_.by_role && !role_known_; }
   void set_role_known() { role_known_ = true; }
+  /// True if an option names the dataset, whose role is not known; false after set_role_known().
+  bool role_untold() const { return loses() && by_name_ && options_.by_role && !role_known_; }
   /// True if the dataset would be stored exactly if it became a scale.
   bool may_become_scale() const { return loses() && !by_name_ && facts_.shape.size() == 1; }
   /// True if values have lost digits that a scale would keep; false after set_late_reported().
@@ -136,6 +138,8 @@ class RequestedFiles {
     std::map<std::string, std::set<std::string>> left_out = {};
     /// Datasets that a bound for all leaves exact, by reason; for TAILRACE_REPORT.
     std::map<std::string, std::set<std::string>> exact = {};
+    /// Remarks on datasets that become lossy by name although they have no values.
+    std::set<std::string> lossy_roles = {};
     KnownObjects known = {};
     bool listed = false;  ///< `known` has the datasets of an earlier program.
   };
@@ -173,7 +177,8 @@ class RequestedFiles {
                                          const std::vector<FilterSpec>& filters);
 
   /// Decide whether a bound for all datasets applies to this one: only if it has values, not to
-  /// coordinates, masks and other roles. Called before the first chunk is encoded.
+  /// coordinates, masks and other roles. If an option names it, note only a remark on its role.
+  /// Called before the first chunk is encoded.
   void decide_role(hid_t dataset, RequestedDataset& requested);
 
   /// Record in a dataset's attributes what it has lost, if they are not up to date. @returns false

@@ -619,10 +619,12 @@ Status DatasetArray::abort(const RankNumbers& along) {
 
 /// Decide whether bounds apply, and resolve those that depend on the values of the first flush.
 Status DatasetArray::prepare_new(ArrayFlush& flush) {
-  TAILRACE_TRY(decisions_.decide_roles(flush.variables, list_objects_,
-                                       [this](std::size_t v) { return lifetimes_.address_of(v); }));
+  const auto note = [this](const auto& make) { note_remark(make); };
+  TAILRACE_TRY(decisions_.decide_roles(
+      flush.variables, list_objects_, [this](std::size_t v) { return lifetimes_.address_of(v); },
+      note));
   return decisions_.resolve_bounds(flush.variables, std::bind_front(&DatasetArray::shape_of, this),
-                                   [this](const auto& make) { note_remark(make); });
+                                   note);
 }
 
 /// Find the stored chunks of datasets that existed before. Collective. Cost: for each such dataset,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "array/staged_ranges.hpp"
@@ -159,6 +160,8 @@ Result<FieldDefinition> define_new(const NewDataset& dataset, const ArrayFileOpt
   // The datasets of plotfiles' levels are values.
   plan.for_all = options.by_role && !dataset.of_level && may_lose(options, floating, false) &&
                  !may_lose(unnamed, floating, false);
+  plan.named = options.by_role && !dataset.of_level && !plan.for_all &&
+               may_lose(options, floating, false) && named_alone(dataset.path, of_file);
   TAILRACE_TRY(check_door(options, Door::hdf5).within(quoted_dataset(dataset.path)));
   TAILRACE_TRY(bound_components(dataset, of_file, options, plan));
   TAILRACE_TAKE(StorageDecision decision,
@@ -455,16 +458,19 @@ void DeferredDecisions::add(std::size_t dataset, const NewDataset& definition,
   Entry entry;
   if (plan.in_chunks && !plan.keep_filters) {
     entry.role_open = plan.for_all;
+    entry.role_untold = plan.named;
     if (plan.exact_codec != nullptr) entry.exact_codec = share_codec(plan.exact_codec);
     entry.boxes = plan.boxes;
     entry.component_bounds = plan.component_bounds;
     entry.bound_open =
         plan.field->definition.options.bound.needs_range() || !plan.component_bounds.empty();
+    entry.width_open = !entry.bound_open && judged_by_range(plan.field->definition);
   }
   entry.cover_open = plan.drops_covered;
   entry.level = definition.boxes;
   entry.find_cover = definition.find_cover;
-  if (entry.role_open || entry.bound_open || entry.cover_open || entry.boxes != nullptr) {
+  if (entry.role_open || entry.role_untold || entry.bound_open || entry.width_open ||
+      entry.cover_open || entry.boxes != nullptr) {
     entries_.emplace(dataset, std::move(entry));
   }
 }
@@ -478,9 +484,11 @@ bool DeferredDecisions::role_open(std::size_t dataset) const {
 /// be listed, it applies to none. Called on rank 0.
 std::vector<bool> DeferredDecisions::applies_at_root(std::span<const std::size_t> datasets,
                                                      const ListObjects& list_objects,
-                                                     const AddressOf& address_of) {
+                                                     const AddressOf& address_of,
+                                                     const NoteRemark& note_remark) {
   std::vector<bool> applies(datasets.size(), false);
   const auto note_exact = [&](std::size_t i, const std::string& why) {
+    if (!role_open(datasets[i])) return;
     outcomes_["exact under a bound for all (" + why + ")"].insert(
         variables_[datasets[i]].definition.path);
   };
@@ -509,7 +517,12 @@ std::vector<bool> DeferredDecisions::applies_at_root(std::span<const std::size_t
   for (std::size_t n = 0; n < named.size(); ++n) {
     applies[named[n]] = verdicts[n].role == Role::value;
     if (applies[named[n]]) continue;
-    note_exact(named[n], std::string(role_name(verdicts[n].role)) + " by " + verdicts[n].because);
+    const std::string why = std::string(role_name(verdicts[n].role)) + " by " + verdicts[n].because;
+    note_exact(named[n], why);
+    const std::size_t v = datasets[named[n]];
+    if (role_open(v)) continue;
+    note_remark(
+        [&] { return lossy_role_text(variables_[v].definition.path, why, "TAILRACE_OPTIONS"); });
   }
   return applies;
 }
@@ -518,7 +531,7 @@ std::vector<bool> DeferredDecisions::applies_at_root(std::span<const std::size_t
 void DeferredDecisions::keep_exact(std::size_t v, Entry& entry) {
   FieldOptions& options = variables_[v].definition.options;
   ResolvedField& resolved = variables_[v].resolved;
-  entry.bound_open = false;
+  entry.bound_open = entry.width_open = false;
   options.bound = ErrorBound();
   options.guards = Guards();
   if (entry.exact_codec == nullptr) return;
@@ -528,14 +541,16 @@ void DeferredDecisions::keep_exact(std::size_t v, Entry& entry) {
 }
 
 Status DeferredDecisions::decide_roles(std::span<const std::size_t> datasets,
-                                       const ListObjects& list_objects,
-                                       const AddressOf& address_of) {
+                                       const ListObjects& list_objects, const AddressOf& address_of,
+                                       const NoteRemark& note_remark) {
   std::vector<std::size_t> open;
-  std::ranges::copy_if(datasets, std::back_inserter(open),
-                       [this](std::size_t v) { return role_open(v); });
+  std::ranges::copy_if(datasets, std::back_inserter(open), [this](std::size_t v) {
+    const auto entry = entries_.find(v);
+    return entry != entries_.end() && (entry->second.role_open || entry->second.role_untold);
+  });
   if (open.empty()) return Status();
   const Result<Bytes> received = broadcast_from_root(comm_, [&](ByteWriter& message) {
-    for (const bool applies : applies_at_root(open, list_objects, address_of)) {
+    for (const bool applies : applies_at_root(open, list_objects, address_of, note_remark)) {
       message.add(static_cast<std::uint8_t>(applies));
     }
     return Status();
@@ -544,8 +559,9 @@ Status DeferredDecisions::decide_roles(std::span<const std::size_t> datasets,
   ByteReader reader(*received);
   for (const std::size_t v : open) {
     Entry& entry = entries_.at(v);
-    entry.role_open = false;
-    if (reader.take<std::uint8_t>() == 0) keep_exact(v, entry);
+    const bool decides = std::exchange(entry.role_open, false);
+    entry.role_untold = false;
+    if (reader.take<std::uint8_t>() == 0 && decides) keep_exact(v, entry);
   }
   return Status();
 }
@@ -670,8 +686,51 @@ Status DeferredDecisions::resolve_component_bounds(std::size_t v, Entry& entry) 
   return Status();
 }
 
+/// Judge the absolute bounds of datasets in their first flush with values. Errors are agreed.
+/// Collective: an agreement, if any bound is open.
+Status DeferredDecisions::judge_bounds(std::span<const std::size_t> datasets,
+                                       const NoteRemark& note_remark) {
+  std::vector<std::size_t> open;
+  std::ranges::copy_if(datasets, std::back_inserter(open), [this](std::size_t v) {
+    const auto entry = entries_.find(v);
+    return entry != entries_.end() && entry->second.width_open;
+  });
+  if (open.empty()) return Status();
+  std::vector<double> least(2 * open.size(), std::numeric_limits<double>::infinity());
+  const Status mine = local_part([&] {
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const ArrayVariable& variable = variables_[open[i]];
+      const ValueRange range = range_within_bound(variable.log, variable.definition);
+      least[2 * i] = range.least;
+      least[2 * i + 1] = -range.greatest;
+    }
+    return Status();
+  });
+  RankNumbers numbers;
+  numbers.add_all(Reduction::min, least);
+  TAILRACE_TRY(comm_.agree(mine, numbers));
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    ValueFacts facts;
+    facts.least = least[2 * i];
+    facts.greatest = -least[2 * i + 1];
+    if (facts.greatest < facts.least) continue;
+    entries_.at(open[i]).width_open = false;
+    const FieldDefinition& definition = variables_[open[i]].definition;
+    const ErrorBound& bound = definition.options.bound;
+    const BoundVerdict verdict = judge_bound(
+        bound, definition.options.guards.bound_within(bound.value, definition.shape.size()), facts);
+    note_remark([&] {
+      return remark_text({definition.path, quoted(open[i]), definition.dtype, bound, bound.value,
+                          kSyntaxOfDatasets},
+                         verdict);
+    });
+  }
+  return Status();
+}
+
 Status DeferredDecisions::resolve_bounds(std::span<const std::size_t> datasets,
                                          const ShapeOf& shape_of, const NoteRemark& note_remark) {
+  TAILRACE_TRY(judge_bounds(datasets, note_remark));
   std::vector<std::size_t> open;
   std::vector<FieldState> fields;
   std::vector<const StagingLog*> logs;

@@ -96,6 +96,8 @@ struct DatasetPlan {
   /// The values may be lost only by options for all datasets. The first flush decides whether these
   /// apply: only to values, not to coordinates, masks and other roles.
   bool for_all = false;
+  /// Options that name the dataset make it lossy, whatever its role. The first flush reports it.
+  bool named = false;
   /// Codec of the exact form, if `for_all`; null: the codec of `field` is exact until the flush.
   std::shared_ptr<const Codec> exact_codec;
   std::string remark;  ///< Requests that could not be met; for the report.
@@ -163,19 +165,20 @@ class DeferredDecisions {
   using ListObjects = std::function<Result<FileObjects>()>;
   /// Header address of a dataset in this rank's file.
   using AddressOf = std::function<std::uint64_t(std::size_t dataset)>;
-  /// Decide whether a bound for all datasets applies to datasets in their first flush. The names,
-  /// shapes and attributes in rank 0's file decide. Collective: one broadcast, if any dataset is
+  /// Makes a remark for the user; called on every rank.
+  using NoteRemark = std::function<void(const std::function<std::string()>& make)>;
+  /// Decide whether a bound for all datasets applies to datasets in their first flush. Note a
+  /// remark on those that become lossy by name although they have no values. The names, shapes and
+  /// attributes in rank 0's file decide. Collective: one broadcast, if any dataset is
   /// undecided. Cost on rank 0: some 20 us for each object of the file.
   Status decide_roles(std::span<const std::size_t> datasets, const ListObjects& list_objects,
-                      const AddressOf& address_of);
+                      const AddressOf& address_of, const NoteRemark& note_remark);
   /// True if the dataset has had no flush that decides whether its bound applies.
   bool role_open(std::size_t dataset) const;
   /// Current extents of a dataset.
   using ShapeOf = std::function<Shape(std::size_t dataset)>;
-  /// Makes a remark for the user; called on every rank.
-  using NoteRemark = std::function<void(const std::function<std::string()>& make)>;
-  /// Resolve value-dependent bounds from the staged values. Errors are agreed. Collective if any
-  /// dataset's bound is open.
+  /// Resolve value-dependent bounds from the staged values, and judge absolute ones. Errors are
+  /// agreed. Collective if any dataset's bound is open or not judged.
   Status resolve_bounds(std::span<const std::size_t> datasets, const ShapeOf& shape_of,
                         const NoteRemark& note_remark);
 
@@ -190,9 +193,11 @@ class DeferredDecisions {
 
  private:
   struct Entry {
-    bool role_open = false;                    ///< The first flush decides if the bound applies.
+    bool role_open = false;    ///< The first flush decides if the bound applies.
+    bool role_untold = false;  ///< The first flush reports the role; the bound applies in any case.
     std::unique_ptr<Codec> exact_codec;        ///< Codec if it does not; null: as it is.
     bool bound_open = false;                   ///< Resolved by the first flush.
+    bool width_open = false;                   ///< The absolute bound is judged by the first flush.
     std::shared_ptr<const BoxSeries> boxes;    ///< Boxes that chunks follow; null: none.
     std::vector<ErrorBound> component_bounds;  ///< Requested bounds; empty: the dataset has one.
     std::vector<double> absolute_bounds;       ///< Resolved component bounds; 0: exact.
@@ -206,11 +211,13 @@ class DeferredDecisions {
     return quoted_dataset(variables_[dataset].definition.path);
   }
   std::vector<bool> applies_at_root(std::span<const std::size_t> datasets,
-                                    const ListObjects& list_objects, const AddressOf& address_of);
+                                    const ListObjects& list_objects, const AddressOf& address_of,
+                                    const NoteRemark& note_remark);
   void keep_exact(std::size_t dataset, Entry& entry);
   Status receive_cover(std::size_t dataset, Entry& entry);
   std::vector<double> component_ranges(std::size_t dataset, const Entry& entry) const;
   Status resolve_component_bounds(std::size_t dataset, Entry& entry);
+  Status judge_bounds(std::span<const std::size_t> datasets, const NoteRemark& note_remark);
   Status encode_boxes(std::size_t dataset, const Entry& entry, std::span<const double> bounds);
 
   Comm& comm_;

@@ -207,10 +207,20 @@ Result<bool> learn_of_others(Comm& comm, const std::vector<FieldState>& fields,
 
 }  // namespace
 
+ValueRange range_within_bound(const StagingLog& log, const FieldDefinition& definition) {
+  RangeWithinBound within(definition);
+  bool more = true;
+  log.for_each_lasting({}, [&](const StagingLog::Lasting& run) {
+    more = more && within.add({run.values, run.n * log.element_bytes()});
+  });
+  return within.range();
+}
+
 Status resolve_staged_bounds(Comm& comm, std::span<const StagingLog* const> logs,
                              std::vector<FieldState>& fields) {
   const auto by_values = [](const FieldState& field) {
-    return field.makes_dataset() && needs_range(field.definition.options);
+    return field.makes_dataset() &&
+           (needs_range(field.definition.options) || judged_by_range(field.definition));
   };
   if (std::ranges::none_of(fields, by_values)) {  // Alike on all ranks.
     ValueRanges(fields).resolve_bounds(fields);
@@ -221,6 +231,10 @@ Status resolve_staged_bounds(Comm& comm, std::span<const StagingLog* const> logs
   for (bool again = true; again;) {
     ValueRanges ranges(fields, [&](std::size_t i, RangeEvidence& evidence) {
       return local_part([&] {
+        if (!needs_range(fields[i].definition.options)) {
+          evidence.range = range_within_bound(*logs[i], fields[i].definition);
+          return Status();
+        }
         staged[i].scan(fields[i].definition);
         evidence = staged[i].evidence();
         return Status();

@@ -9,6 +9,7 @@
 
 #include "codec/verify.hpp"
 #include "core/covered_cells.hpp"
+#include "core/glob_options.hpp"
 #include "core/option_table.hpp"
 #include "exec/comm_factory.hpp"
 #include "field/box_codec.hpp"
@@ -50,10 +51,12 @@ Status set_chunk_shape(FieldState& field, const DecompositionFacts& facts) {
                        " are possible; lower chunk=");
 }
 
-/// Scan this rank's values of one field for a relative bound. Values that are pulled, or not dense,
-/// are read in pieces of the size of a chunk. That is the requested chunk shape, or a guess, since
-/// the shape may not be chosen yet.
-Status scan_values(const FieldState& field, RangeEvidence& evidence) {
+/// Scan this rank's values of one field for the rules on its bound. Values that are pulled, or not
+/// dense, are read in pieces of the size of a chunk. That is the requested chunk shape, or a guess,
+/// since the shape may not be chosen yet.
+/// @param take  receives the values; false: no more are needed.
+Status scan_values(const FieldState& field,
+                   const std::function<bool(std::span<const std::byte>)>& take) {
   const FieldDefinition& definition = field.definition;
   const FieldOptions& options = definition.options;
   const std::size_t element = dtype_bytes(definition.dtype);
@@ -64,13 +67,13 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
   for (const PutRecord& put : field.puts) {
     if (put.box.empty()) continue;
     if (put.source == nullptr && put.dense()) {
-      evidence.add(definition.dtype, {put.values, put.box.n_elements() * element},
-                   definition.options.fill_value);
+      if (!take({put.values, put.box.n_elements() * element})) return Status();
       continue;
     }
     Status read;
+    bool more = true;
     for_each_position(grid.touched(put.box), [&](const Shape& coordinates) {
-      if (!read.ok()) return;
+      if (!read.ok() || !more) return;
       const Box part = intersect(put.box, grid.clipped_box(grid.index_of(coordinates)));
       Buffer values(part.n_elements() * element);
       if (!values.allocated()) {
@@ -83,11 +86,10 @@ Status scan_values(const FieldState& field, RangeEvidence& evidence) {
       } else {
         put.copy_to(part, part, values.data(), element);
       }
-      if (read.ok()) {
-        evidence.add(definition.dtype, values.bytes(), definition.options.fill_value);
-      }
+      if (read.ok()) more = take(values.bytes());
     });
     TAILRACE_TRY(read);
+    if (!more) return Status();
   }
   return Status();
 }
@@ -201,6 +203,12 @@ Status prepare_codec(const FieldDefinition& definition,
   return Status();
 }
 
+/// The absolute bound as guards of neighbours tighten it.
+double bound_to_judge(const FieldDefinition& definition) {
+  const FieldOptions& options = definition.options;
+  return options.guards.bound_within(options.bound.value, definition.shape.size());
+}
+
 /// Text of the decision on the field's dataset, to be compared between ranks.
 std::string decision_text(const ResolvedField& resolved) {
   std::string text = "layout " + std::string(resolved.layout->name()) + ", chunks " +
@@ -224,6 +232,28 @@ std::string decision_text(const ResolvedField& resolved) {
 
 bool needs_range(const FieldOptions& options) {
   return options.bound.needs_range() || options.guards.minmax;
+}
+
+bool judged_by_range(const FieldDefinition& definition) {
+  const FieldOptions& options = definition.options;
+  return judged_by_range(options.bound, options.guards) && definition.as_stored == nullptr &&
+         may_lose(options, is_floating(definition.dtype) && definition.opaque_bytes == 0, false);
+}
+
+RangeWithinBound::RangeWithinBound(const FieldDefinition& definition)
+    : dtype_(definition.dtype),
+      fill_value_(definition.options.fill_value),
+      absolute_bound_(bound_to_judge(definition)) {}
+
+bool RangeWithinBound::add(std::span<const std::byte> values) {
+  constexpr std::size_t n_at_once = 8192;
+  const std::size_t step = n_at_once * dtype_bytes(dtype_);
+  while (!values.empty() && spans_range(absolute_bound_, range_.least, range_.greatest)) {
+    const std::span<const std::byte> here = values.first(std::min(step, values.size()));
+    range_.merge(value_range(dtype_, here, fill_value_));
+    values = values.subspan(here.size());
+  }
+  return spans_range(absolute_bound_, range_.least, range_.greatest);
 }
 
 DatasetFacts facts_of(const FieldDefinition& definition) {
@@ -466,10 +496,24 @@ Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<Fie
 ValueRanges::ValueRanges(const std::vector<FieldState>& fields, const Scan& scan) {
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const FieldState& field = fields[i];
-    if (!field.makes_dataset() || !needs_range(field.definition.options)) continue;
+    const FieldDefinition& definition = field.definition;
+    const bool to_judge = judged_by_range(definition);
+    if (!field.makes_dataset() || (!needs_range(definition.options) && !to_judge)) continue;
     const auto evidence = std::make_shared<RangeEvidence>();
-    const Status status =
-        local_part([&] { return scan ? scan(i, *evidence) : scan_values(field, *evidence); });
+    const Status status = local_part([&] {
+      if (scan) return scan(i, *evidence);
+      if (needs_range(definition.options)) {
+        return scan_values(field, [&](std::span<const std::byte> values) {
+          evidence->add(definition.dtype, values, definition.options.fill_value);
+          return true;
+        });
+      }
+      RangeWithinBound within(definition);
+      TAILRACE_TRY(scan_values(
+          field, [&](std::span<const std::byte> values) { return within.add(values); }));
+      evidence->range = within.range();
+      return Status();
+    });
     if (scanned_.ok()) scanned_ = status;
     least_.push_back(evidence->range.least);
     least_.push_back(-evidence->range.greatest);
@@ -500,6 +544,18 @@ void ValueRanges::resolve_bounds(std::vector<FieldState>& fields) const {
     }
     resolved.absolute_bound = absolute_bound(bound, resolved.value_least, resolved.value_greatest);
     resolved.pointwise_bound = pointwise_bound(bound);
+    if (!judged_by_range(field.definition)) continue;
+    // The range is complete if the bound spans it, and does not steer the encoding.
+    ValueFacts facts;
+    if (needs_range(field.definition.options)) {
+      facts.least = resolved.value_least;
+      facts.greatest = resolved.value_greatest;
+    } else {
+      ++evidence;
+      facts.least = *entry++;
+      facts.greatest = -*entry++;
+    }
+    resolved.width = judge_bound(bound, bound_to_judge(field.definition), facts);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "codec/verify.hpp"
 #include "core/codec_registry.hpp"
 #include "core/comm.hpp"
 #include "exec/field_plan.hpp"
@@ -132,6 +133,25 @@ DatasetFacts facts_of(const FieldDefinition& definition);
 
 /// True if the encoding of the field depends on the range of its values.
 bool needs_range(const FieldOptions& options);
+/// True if the rule on wide bounds judges the field's absolute bound by the range of its values.
+bool judged_by_range(const FieldDefinition& definition);
+
+/// The least and the greatest value of this rank, as far as the rule on wide bounds needs them for
+/// an absolute bound. Stops when the range is wider than the bound spans.
+class RangeWithinBound {
+ public:
+  explicit RangeWithinBound(const FieldDefinition& definition);
+  /// Cost: one pass over the values up to the end of the scan.
+  /// @returns false if the scan has ended.
+  bool add(std::span<const std::byte> values);
+  const ValueRange& range() const { return range_; }
+
+ private:
+  DType dtype_;
+  std::optional<double> fill_value_;
+  double absolute_bound_ = 0;
+  ValueRange range_;
+};
 
 /// True if a field is stored contiguously because it has nothing to compress: a scalar, or empty.
 bool stored_plainly(const FieldDefinition& definition);
@@ -164,13 +184,15 @@ Result<std::vector<DecompositionFacts>> common_facts(Comm& comm, std::span<const
 Result<std::vector<std::size_t>> choose_chunk_shapes(Comm& comm, std::vector<FieldState>& fields,
                                                      const Status& mine, const RankNumbers& along);
 
-/// Value ranges to which the bounds of new fields are relative.
+/// Value ranges to which the bounds of new fields are relative, and ranges by which absolute bounds
+/// are judged.
 class ValueRanges {
  public:
   /// Finds the range of this rank's values of a field.
   using Scan = std::function<Status(std::size_t field, RangeEvidence& evidence)>;
   /// Scan this rank's values: those that the fields have put, or those that `scan` finds. Not
-  /// collective. Cost: one pass over the values that are needed.
+  /// collective. Cost: one pass over the values that are needed; for absolute bounds usually a
+  /// small part of them (RangeWithinBound).
   explicit ValueRanges(const std::vector<FieldState>& fields, const Scan& scan = nullptr);
   /// The first error of the scan. If it is not ok, the range covers only the values that were
   /// scanned.
@@ -178,7 +200,7 @@ class ValueRanges {
   /// Numbers to reduce over all ranks; afterwards the ranges are those of all ranks.
   RankNumbers numbers();
   /// Convert the bounds of the same fields into absolute ones, after the reduction of numbers().
-  /// Sets the fields' evidence, from which BoundVerdicts are made.
+  /// Sets the fields' evidence, from which BoundVerdicts are made, and judges absolute bounds.
   void resolve_bounds(std::vector<FieldState>& fields) const;
 
  private:

@@ -69,6 +69,18 @@ std::string extreme_text(const BoundSubject& subject, const BoundVerdict& verdic
          text(verdict.rest_least) + " and " + text(verdict.rest_greatest);
 }
 
+std::string erasing_text(const BoundSubject& subject, const BoundVerdict& verdict) {
+  constexpr double usual = 1e-3;
+  const double least = verdict.rest_least;
+  const double greatest = verdict.rest_greatest;
+  const double proposed = absolute_bound({BoundMode::rel, usual}, least, greatest);
+  return subject.name + ": bound " + error_bound_text(subject.bound) +
+         " is at least half of the range of its values, " + value_text(least, subject.dtype) +
+         " to " + value_text(greatest, subject.dtype) +
+         ", and may erase their differences; bound=rel=1e-3 would be abs=" +
+         digits_text(proposed, 2) + " here";
+}
+
 std::string filled_in(std::string_view pattern, const BoundSubject& subject,
                       const BoundVerdict& verdict) {
   std::string text(pattern);
@@ -84,9 +96,24 @@ std::string filled_in(std::string_view pattern, const BoundSubject& subject,
 
 }  // namespace
 
+bool judged_by_range(const ErrorBound& bound, const Guards& guards) {
+  return bound.mode == BoundMode::abs && guards.functions.empty();
+}
+
+bool spans_range(double absolute_bound, double least, double greatest) {
+  return !(greatest / 2 - least / 2 > absolute_bound);
+}
+
 BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const ValueFacts& facts) {
   BoundVerdict verdict;
-  if (!bound.needs_range() || !(absolute_bound > 0)) return verdict;
+  if (!(absolute_bound > 0)) return verdict;
+  if (bound.mode == BoundMode::abs && facts.greatest > facts.least &&
+      spans_range(absolute_bound, facts.least, facts.greatest)) {
+    verdict.width = BoundWidth::erasing;
+    verdict.rest_least = facts.least;
+    verdict.rest_greatest = facts.greatest;
+  }
+  if (!bound.needs_range()) return verdict;
   for (const RangeEnd& end : ends_of(facts)) {
     const BoundWidth width = width_by_end(end, facts.n_values);
     // A file's recorded bound may be relative to a range without that value.
@@ -118,6 +145,7 @@ std::string remark_text(const BoundSubject& subject, const BoundVerdict& verdict
              "; if it is a fill value, declare it (" +
              filled_in(subject.syntax.declare, subject, verdict) +
              "), otherwise give bound=abs= in the unit of the field";
+    case BoundWidth::erasing: return erasing_text(subject, verdict);
     case BoundWidth::broad: break;
   }
   const bool of_decibels = subject.bound.mode == BoundMode::psnr;

@@ -1,5 +1,6 @@
-// The single rule on bounds that exceed the data: whether a bound relative to the range of a
-// field's values (rel, psnr, targets) is still meaningful for most values.
+// The single rule on bounds that exceed the data. A bound relative to the range of a field's values
+// (rel, psnr, targets) must be meaningful for most values. An absolute bound (abs) must leave
+// differences between them.
 //
 // Every door passes facts about the values and follows the verdict; no door has another rule.
 // docs/codecs.md has the rule for users, docs/adr/0027-one-rule-for-wide-bounds.md its reasons.
@@ -17,6 +18,7 @@
 
 #include "trz/base/dtype.hpp"
 #include "trz/base/error_bound.hpp"
+#include "trz/base/guards.hpp"
 
 namespace tailrace {
 
@@ -48,6 +50,7 @@ struct ValueFacts {
 enum class BoundWidth : std::uint8_t {
   fine,
   broad,    ///< More than a quarter of the values are smaller than the bound.
+  erasing,  ///< An absolute bound is at least half of the range of the values.
   suspect,  ///< An extreme that may be an undeclared fill value widens the range.
   fill      ///< An undeclared fill value widens the range: refused unless allow-wide-bound is on.
 };
@@ -65,8 +68,15 @@ struct BoundVerdict {
   bool refused(bool allow_wide) const { return width == BoundWidth::fill && !allow_wide; }
 };
 
-/// Judge a bound that equals `absolute_bound` in the field's unit. Bounds that are not relative to
-/// the range are always fine.
+/// True if the rule judges this bound although it is not relative to the range: mode abs, unless a
+/// guard limits the errors of a function of the values.
+bool judged_by_range(const ErrorBound& bound, const Guards& guards);
+/// True if one number is within `absolute_bound` of all values of a range, so that an encoder may
+/// erase their differences. Also true of an empty range and of one value.
+bool spans_range(double absolute_bound, double least, double greatest);
+
+/// Judge a bound that equals `absolute_bound` in the field's unit. Bounds of mode abs need only the
+/// least and the greatest value. A constant field is fine, and so is mode pw_rel.
 BoundVerdict judge_bound(const ErrorBound& bound, double absolute_bound, const ValueFacts& facts);
 
 /// Syntax of a door's options in refusal texts. VALUE and PATH are placeholders for the field's.

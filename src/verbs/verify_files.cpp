@@ -687,6 +687,12 @@ BoundVerdict VerifiedField::width() const {
     const double bound = absolute_bound(requested, finding.range.least, finding.range.greatest);
     return judge_bound(requested, bound, facts_of(finding.range, {}));
   }
+  if (judged_by_range(task.requested, task.guards)) {
+    const bool one_bound = task.component_bounds.empty() && task.pointwise_bound == 0;
+    // A bound that has changed no value has erased nothing.
+    if (!one_bound || finding.comparison.largest_error == 0) return {};
+    return judge_bound(task.requested, task.absolute_bound, facts_of(finding.range, {}));
+  }
   if (!task.width_matters()) return {};
   return judge_bound(task.requested, task.absolute_bound,
                      facts_of(finding.range, finding.magnitudes));

@@ -574,6 +574,32 @@ def test_a_fill_value_that_the_user_declares_is_recorded(ranks, tmp_path):
         assert "tailrace_fill_value" not in file["u"].attrs, "an exact copy needs no record"
 
 
+def test_an_absolute_bound_that_erases_the_values_is_doubted(tmp_path):
+    source, target = tmp_path / "in.h5", tmp_path / "out.h5"
+    with h5py.File(source, "w") as file:
+        file["pr"] = (2.6e-4 * np.random.default_rng(1).random((40, 64))).astype("f4")
+        file["same"] = np.full((40, 64), 3, "f4")
+        file["t"] = 280 + 5 * np.random.default_rng(2).random((40, 64))
+    for codec, ranks in (("trz", 1), ("portable", 3)):
+        done = tailrace("repack", source, "-o", target, "--force", "--codec", codec, "--bound",
+                        "abs=0.01", ranks=ranks)
+        said = " ".join(done.stderr.split())
+        assert 'field "/pr": bound abs=0.01 is at least half' in said and "abs=2.6e-07" in said
+        assert said.count("at least half") == 1, said
+        checked = tailrace("verify", source, target, "--json", tmp_path / "v.json", "--report",
+                           tmp_path / "v.html")
+        assert "DOUBTFUL /pr" in checked.stdout and "1 DOUBTFUL)" in checked.stdout
+        found = json.loads((tmp_path / "v.json").read_text())
+        assert [field["path"] for field in found["fields"] if field["doubtful"]] == ["/pr"]
+        assert len(found["doubts"]) == 1 and "at least half of the range" in found["doubts"][0]
+        page = (tmp_path / "v.html").read_text()
+        assert 0 < page.index("DOUBTFUL /pr") < page.index("All variables")
+    # A bound that has changed nothing erases nothing.
+    tailrace("repack", source, "-o", target, "--force")
+    exact = tailrace("verify", source, target, "--bound", "abs=0.01")
+    assert "DOUBTFUL" not in exact.stdout
+
+
 def test_verify_doubts_a_bound_that_an_undeclared_fill_value_widens(tmp_path):
     values = smooth((40, 50, 60))
     values[:, :10] = -1e10

@@ -178,6 +178,21 @@ def test_a_bound_above_the_values_is_doubted(tmp_path):
             assert [str(one.message) for one in caught] == found.doubts
 
 
+def test_an_absolute_bound_that_erases_the_values_is_doubted(tmp_path):
+    for part, words in (("first", {}), ("small", {"abs": 2 * np.ptp(FIELD), "codec": "trz"})):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with tailrace.open(tmp_path / f"{part}.nc", "w") as file:
+                file.create_variable("u", ("z", "y", "x"), data=FIELD, **words)
+                file.create_variable("same", ("z", "y", "x"), data=0 * FIELD + 1, **words)
+    assert len(caught) == 1 and "at least half of the range" in str(caught[0].message)
+    made = tailrace.report(tmp_path / "first.nc", tmp_path / "small.nc", tmp_path / "r.html",
+                           figures=False)
+    page = read(tmp_path / "r.html")
+    assert made.ok and len(made.doubts) == 1 and "DOUBTFUL /u" in page.words
+    assert page.text.index("DOUBTFUL /u") < page.text.index("first.nc")
+
+
 def test_what_comes_from_files_is_escaped(tmp_path):
     folder = tmp_path / "a<b>&"
     folder.mkdir()

@@ -129,6 +129,33 @@ TEST(BoundWidth, ARecordedBoundOfTheRangeWithoutTheExtremeIsFine) {
   EXPECT_TRUE(judge_bound(asked, declared, facts).fine());
 }
 
+TEST(BoundWidth, AnAbsoluteBoundOfHalfTheRangeErases) {
+  const std::vector<double> rain = ramp(0, 2.6e-4);
+  for (const char* bound : {"abs=1.3e-4", "abs=0.01", "abs=1e300"}) {
+    const BoundVerdict verdict = verdict_of<double>(rain, bound);
+    EXPECT_EQ(verdict.width, BoundWidth::erasing) << bound;
+    EXPECT_FALSE(verdict.refused(false));
+  }
+  EXPECT_EQ(width_of(rain, "abs=1.2e-4"), BoundWidth::fine);
+  const double most = std::numeric_limits<double>::max();
+  EXPECT_EQ(width_of({-most, most}, "abs=1e308"), BoundWidth::fine);
+  EXPECT_EQ(width_of({-most, most}, "abs=1.79e308"), BoundWidth::fine);
+  EXPECT_EQ(width_of({-1e308, 1e308}, "abs=1e308"), BoundWidth::erasing);
+  for (const std::vector<double>& none : {std::vector<double>{}, std::vector<double>(100, 7.0)}) {
+    EXPECT_EQ(width_of(none, "abs=1e3"), BoundWidth::fine);
+  }
+  const ErrorBound asked = parse_error_bound("abs=0.01").value();
+  const std::string text = remark_text({"/pr", "field \"/pr\"", DType::f64, asked, 0.01},
+                                       verdict_of<double>(rain, "abs=0.01"));
+  EXPECT_EQ(text,
+            "field \"/pr\": bound abs=0.01 is at least half of the range of its values, 0 to "
+            "0.00026, and may erase their differences; bound=rel=1e-3 would be abs=2.6e-07 here");
+  // A guard limits the error relative to each value, whatever the bound.
+  EXPECT_TRUE(judged_by_range(asked, Guards()));
+  EXPECT_FALSE(judged_by_range(asked, parse_guards("log=0.01").value()));
+  EXPECT_FALSE(judged_by_range(parse_error_bound("rel=0.1").value(), Guards()));
+}
+
 TEST(BoundWidth, TheSampleCountsLikeAllValues) {
   for (const std::size_t n : {10UL, 2048UL, 100000UL}) {
     for (const std::size_t piece : {1UL, 100UL, 8192UL, n}) {
@@ -259,6 +286,26 @@ TEST(BoundWidthWriter, TargetsAreRefusedToo) {
     EXPECT_NE(ended.message().find("1e+34"), std::string::npos) << ended.message();
     EXPECT_OK((*writer)->close());
   });
+}
+
+TEST(BoundWidthWriter, AnErasingBoundGetsOneRemark) {
+  const TestFolder folder;
+  for (const int n_ranks : {1, 3}) {
+    // Ranks see parts of the range: with 3, some hold narrower ones.
+    const Written erased =
+        write_salinity(folder / "e.h5", n_ranks, "bound=abs=20,codec=trz", kSaltRows);
+    EXPECT_OK(erased.status);
+    ASSERT_EQ(erased.lines.size(), 1U) << n_ranks;
+    for (const char* words : {"\"/s\"", "abs=20 is at least half", "rel=1e-3"}) {
+      EXPECT_NE(erased.lines[0].find(words), std::string::npos) << erased.lines[0];
+    }
+    for (const char* fine : {"bound=abs=10,codec=trz", "bound=abs=20,codec=trz,guard=gradient=1"}) {
+      EXPECT_TRUE(write_salinity(folder / "e.h5", n_ranks, fine, kSaltRows).lines.empty()) << fine;
+    }
+    // One row differs from all others, on one rank.
+    EXPECT_TRUE(
+        write_salinity(folder / "e.h5", n_ranks, "bound=abs=20,codec=trz", 11, 500).lines.empty());
+  }
 }
 
 TEST(BoundWidthWriter, ABroadDistributionGetsOneRemark) {
