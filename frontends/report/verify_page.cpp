@@ -98,7 +98,9 @@ std::string worst_text(const VerifiedField& field) {
   if (field.finding.comparison.worst_index == ChunkComparison::kNoIndex) return "none";
   const verbs::Offender& worst = field.finding.worst;
   const DType dtype = field.task.dtype;
-  return fmt::format("{:.6g} at {}: original {}, decoded {}", verbs::offender_error(dtype, worst),
+  const double error = verbs::offender_error(dtype, worst);
+  return fmt::format("{} at {}: original {}, decoded {}",
+                     std::isnan(error) ? "not a number" : fmt::format("{:.6g}", error),
                      position_text(verbs::position_of(field.task.shape, worst.index)),
                      verbs::value_text(dtype, worst.original_bits),
                      verbs::value_text(dtype, worst.decoded_bits));
@@ -131,7 +133,9 @@ std::string facts_of(const VerifiedField& field) {
                      fmt::format("{:.3g}, p {:.3g}", *fidelity.ks_statistic, fidelity.ks_p_value));
   }
   if (fidelity.map_shape.size() == 2) {
-    out += html_fact("Maps", shape_text(fidelity.map_shape));
+    out += html_fact("Maps",
+                     fmt::format("{} along dimensions {} and {}", shape_text(fidelity.map_shape),
+                                 fidelity.map_axes[0], fidelity.map_axes[1]));
     out += html_fact("SSIM", similarity_text(fidelity.ssim, fidelity.map_grid));
     out += html_fact("Data SSIM", similarity_text(fidelity.data_ssim, fidelity.map_grid));
   }

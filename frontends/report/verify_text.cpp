@@ -114,13 +114,16 @@ std::string offender_line(const VerifiedField& field, const Offender& offender, 
   const double error = verbs::offender_error(task.dtype, offender);
   const double share =
       task.pointwise_bound > 0 ? verbs::offender_relative_error(task.dtype, offender) : error;
-  const std::string line =
-      fmt::format("{}  original {}  decoded {}  error {:.4g}{}{}",
-                  position_text(verbs::position_of(task.shape, offender.index)),
-                  verbs::value_text(task.dtype, offender.original_bits),
-                  verbs::value_text(task.dtype, offender.decoded_bits), error,
-                  field.has_bound() ? fmt::format(" = {:.4g} x bound", share / task.bound()) : "",
-                  worst ? "  (largest)" : "");
+  // NaN: a side is not a number, so the values have no distance.
+  std::string error_text = std::isnan(error) ? "" : fmt::format("  error {:.4g}", error);
+  if (field.has_bound() && !std::isnan(share)) {
+    error_text += fmt::format(" = {:.4g} x bound", share / task.bound());
+  }
+  const std::string line = fmt::format(
+      "{}  original {}  decoded {}{}{}",
+      position_text(verbs::position_of(task.shape, offender.index)),
+      verbs::value_text(task.dtype, offender.original_bits),
+      verbs::value_text(task.dtype, offender.decoded_bits), error_text, worst ? "  (largest)" : "");
   return "    " + wrapped(line, 8, 4) + "\n";
 }
 

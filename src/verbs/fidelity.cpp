@@ -376,6 +376,7 @@ struct FidelityPlan {
   std::size_t rows = 0;              ///< Rows of a map; 1: a piece of a line. 0: maps are not
                                      ///< measured.
   std::size_t columns = 0;           ///< Columns of a map, or values of a piece of a line.
+  Shape axes;                        ///< Dimensions of a map, from 0.
   Shape grid;                        ///< Number of maps along each preceding dimension.
   std::uint64_t held_bytes_max = 0;  ///< Cache limit of each file's reader, excluding the box.
   std::string left_out;              ///< Reason why maps are not measured; empty: they are, or the
@@ -422,12 +423,14 @@ FidelityPlan plan_fidelity(const FidelityTask& task, std::uint64_t memory_bytes)
   Shape box;
   if (long_dimensions.size() == 1) {
     const std::size_t d = long_dimensions[0];
+    plan.axes = {d};
     box.assign(task.shape.size(), 1);
     box[d] = std::min(task.shape[d], kLineBoxValues);
     plan.rows = 1;
     plan.columns = static_cast<std::size_t>(std::min(task.shape[d], piece_values));
   } else if (long_dimensions.size() > 1) {
     const std::size_t d = long_dimensions[long_dimensions.size() - 2];
+    plan.axes = {d, long_dimensions.back()};
     box = map_box(task, d, memory_bytes - memory_bytes / 8);
     plan.rows = static_cast<std::size_t>(task.shape[d]);
     plan.columns = static_cast<std::size_t>(task.shape[long_dimensions.back()]);
@@ -530,18 +533,20 @@ class FidelityMeasure {
   template <class T, class Visit>
   void for_each_pair(Visit&& visit) const {
     const std::optional<T> fill = fill_as<T>(task_.fill_value);
-    const auto counts = [&](T value) {
+    const std::optional<T> decoded_fill =
+        task_.compressed_fill_value ? fill_as<T>(task_.compressed_fill_value) : fill;
+    const auto counts = [](T value, const std::optional<T>& masked) {
       if constexpr (std::is_floating_point_v<T>) {
         if (!std::isfinite(value)) return false;
       }
-      return !fill || value != *fill;
+      return !masked || value != *masked;
     };
     for (std::size_t i = 0; i < from_.size() / sizeof(T); ++i) {
       T x;
       T y;
       std::memcpy(&x, from_.data() + i * sizeof(T), sizeof(T));
       std::memcpy(&y, to_.data() + i * sizeof(T), sizeof(T));
-      visit(i, x, y, counts(x) && counts(y));
+      visit(i, x, y, counts(x, fill) && counts(y, decoded_fill));
     }
   }
 
@@ -640,6 +645,7 @@ class FidelityMeasure {
     if (n_values_ > 0) set_moments(fidelity);
     if (plan_.rows > 1) fidelity.map_shape.push_back(plan_.rows);
     if (plan_.rows > 0) fidelity.map_shape.push_back(plan_.columns);
+    if (plan_.rows > 0) fidelity.map_axes = plan_.axes;
     fidelity.map_grid = plan_.grid;
     fidelity.ssim = similarity_of(ssim_);
     fidelity.data_ssim = similarity_of(data_ssim_);

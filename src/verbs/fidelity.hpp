@@ -149,8 +149,9 @@ struct FidelityTask {
   Shape original_chunk;              ///< Shape as stored; empty: not chunked.
   Shape compressed_chunk;
   std::optional<double> fill_value;
-  ValueRange range;    ///< Range of the original.
-  bool equal = false;  ///< No value differs.
+  std::optional<double> compressed_fill_value;  ///< See VerifyTask.
+  ValueRange range;                             ///< Range of the original.
+  bool equal = false;                           ///< No value differs.
 };
 
 /// Mean and minimum of a similarity over the maps of a field.
@@ -178,6 +179,7 @@ struct Fidelity {
   double ks_at_most = 0;  ///< Upper limit of the statistic; see docs/repack.md.
   double ks_p_value = 0;
   Shape map_shape;  ///< Two extents, one (a piece of a line), or none.
+  Shape map_axes;   ///< Dimensions of a map, from 0.
   Shape map_grid;   ///< Number of maps along each preceding dimension.
   std::optional<Similarity> ssim;
   std::optional<Similarity> data_ssim;
@@ -237,6 +239,7 @@ void report_fields(const Fidelity& fidelity, Visit&& visit) {
   visit("ks_at_most", value_if(has_ks, fidelity.ks_at_most));
   visit("ks_p_value", value_if(has_ks, fidelity.ks_p_value));
   visit("map_shape", fidelity.map_shape);
+  visit("map_axes", fidelity.map_axes);
   visit("ssim", placed(fidelity.ssim));
   visit("data_ssim", placed(fidelity.data_ssim));
   visit("spectrum", value_if(!fidelity.spectrum.frequency.empty(), fidelity.spectrum));

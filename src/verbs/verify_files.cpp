@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "codec/value_lanes.hpp"
 #include "describe/field_attributes.hpp"
 #include "describe/netcdf_classic_copy.hpp"
 #include "exec/thread_team.hpp"
@@ -270,6 +271,29 @@ Status resolve_ranges(TileReader& original, Comm& comm, std::span<VerifyTask> ta
   return Status();
 }
 
+template <class T>
+bool is_masked(T value, double fill_value) {
+  if (std::isnan(fill_value)) return value != value;
+  return fill_as<T>(fill_value) == value;
+}
+
+/// Copy the originals of elements that are masked in both files, each by its own fill value, to the
+/// decoded values. The structure comparison reports the different fill values.
+void match_fills(const VerifyTask& task, std::span<const std::byte> original,
+                 std::span<std::byte> decoded) {
+  visit_dtype(task.dtype, [&]<class T>() {
+    for (std::size_t at = 0; at + sizeof(T) <= original.size(); at += sizeof(T)) {
+      T x;
+      T y;
+      std::memcpy(&x, original.data() + at, sizeof(T));
+      std::memcpy(&y, decoded.data() + at, sizeof(T));
+      if (is_masked(x, *task.fill_value) && is_masked(y, *task.compressed_fill_value)) {
+        std::memcpy(decoded.data() + at, &x, sizeof(T));
+      }
+    }
+  });
+}
+
 /// Compare all tasks. Collective: the findings are those of all ranks.
 /// @error the reading error of the lowest failing rank, on every rank.
 Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFile& compressed,
@@ -294,6 +318,7 @@ Result<std::vector<VerifyFinding>> compare_fields(TileReader& original, InputFil
     std::ranges::fill(of_compressed, std::byte{0});
     TAILRACE_TRY(compressed.read(task.compressed_index, box, of_compressed));
     leave_out_unwritten(task, box, of_original, of_compressed);
+    if (task.compressed_fill_value) match_fills(task, of_original, of_compressed);
     covered.assign(task.covered != nullptr ? box.n_elements() : 0, 0);
     if (task.covered != nullptr && !task.covered->mark(box.start[0], covered)) covered.clear();
     RegionLevels tighter;
@@ -365,7 +390,10 @@ Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
       if (entry.first == "bound") requested = options.bound;
     }
   }
-  if (options.fill_value) task.fill_value = options.fill_value;
+  if (options.fill_value) {
+    task.fill_value = options.fill_value;
+    task.compressed_fill_value.reset();
+  }
 
   task.bound_known = requested.has_value() || recorded.by_tailrace;
   if (recorded.bound_of_error() > 0) task.guards = recorded.guards;
@@ -501,6 +529,27 @@ Status compare_classic(const VerifyRequest& request, Comm& comm,
   return Status();
 }
 
+/// True if an attribute of the object states a fill value.
+Result<bool> declares_fill(InputFile& file, const std::string& path) {
+  const auto is_fill = [](std::string_view name) {
+    return name == "_FillValue" || name == "missing_value";
+  };
+  TAILRACE_TAKE(const auto found, file.attributes_of(path, is_fill));
+  return std::ranges::any_of(found, [](const auto& one) { return !one.numbers.empty(); });
+}
+
+/// True if both files declare a fill value, and not the same one. A fill value that the record of
+/// an encoding states masks the original's values, too.
+Result<bool> declare_different_fills(InputFile& original, const StoredDataset& field,
+                                     InputFile& compressed, const StoredDataset& other) {
+  if (!field.missing_value || !other.missing_value || other.fill_noted) return false;
+  if (std::isnan(*field.missing_value) && std::isnan(*other.missing_value)) return false;
+  if (*field.missing_value == *other.missing_value) return false;
+  TAILRACE_TAKE(const bool first, declares_fill(original, field.path));
+  if (!first) return false;
+  return declares_fill(compressed, other.path);
+}
+
 Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& requests,
                             InputFile& original, InputFile& compressed) {
   TAILRACE_TRY(request.selection.check(with_others(original.fields(), original.other_datasets())));
@@ -543,6 +592,12 @@ Result<Pairing> pair_fields(const VerifyRequest& request, const VerifyRequests& 
     task.tiles = ChunkTiles({field.shape, box_shape}, field.storage.chunk_shape);
     task.chunk_shape = other.storage.chunk_shape;
     task.fill_value = other.missing_value ? other.missing_value : field.missing_value;
+    TAILRACE_TAKE(const bool different,
+                  declare_different_fills(original, field, compressed, other));
+    if (different) {
+      task.fill_value = field.missing_value;
+      task.compressed_fill_value = other.missing_value;
+    }
     task.raw_bytes = n_elements(field.shape) * field.value_bytes();
     task.stored_bytes = other.stored_bytes;
     // Rounding that only the compressed file states is a part of the compression.
@@ -609,6 +664,7 @@ Status add_fidelity(const VerifyRequest& request, const VerbRanks& ranks, InputF
     task.original_chunk = original.fields()[task.original_index].storage.chunk_shape;
     task.compressed_chunk = compressed.fields()[task.compressed_index].storage.chunk_shape;
     task.fill_value = field.task.fill_value;
+    task.compressed_fill_value = field.task.compressed_fill_value;
     task.range = field.finding.range;
     task.equal = found.largest_error == 0 && found.sum_squared_errors == 0 && found.within_bound();
     tasks.push_back(std::move(task));

@@ -69,6 +69,8 @@ struct VerifyTask {
                       ///< file.
   Shape chunk_shape;  ///< Chunk shape of the compressed file; empty: not chunked.
   std::optional<double> fill_value;
+  /// Fill value that the compressed file declares instead; empty: the same one.
+  std::optional<double> compressed_fill_value;
   ErrorBound requested;  ///< psnr: checked as a PSNR; other modes: by the bounds below.
   double absolute_bound = 0;
   double pointwise_bound = 0;  ///< Mode pw_rel: fraction of each value; absolute_bound is then 0.

@@ -403,3 +403,56 @@ def test_recover_names_what_it_has_not_listed(tmp_path):
     findings = numbers("recover", path)["findings"]
     assert findings[0].startswith('The chunks of dataset "/x" were not checked: ')
     assert findings[1] == "The file opens; 1 of its datasets and 1 chunk are listed."
+
+
+@pytest.mark.parametrize("fills", [(-9999.0, np.nan), (np.nan, -9999.0), (-9999.0, 1e20)])
+def test_values_masked_by_different_fills_are_equal(fills, tmp_path):
+    field = np.linspace(0, 9, 2000).reshape(40, 50).astype("f4")
+    for path, fill, shift in zip("ab", fills, (0, 1e-4)):
+        with h5py.File(tmp_path / f"{path}.h5", "w") as file:
+            values = field + np.float32(shift)
+            values[:5] = fill
+            file.create_dataset("u", data=values).attrs["_FillValue"] = np.array([fill], "f4")
+    words = ("verify", tmp_path / "a.h5", tmp_path / "b.h5", "--bound")
+    done = tailrace(*words, "rel=1e-3", code=1)
+    assert 'attribute "_FillValue"' in done.stdout
+    assert "special" not in done.stdout and "error nan" not in done.stdout
+    tailrace(*words, "rel=1e-3", "--values-only")
+    found, = numbers(*words, "rel=1e-3", "--values-only", "--report",
+                     tmp_path / "r.html")["fields"]
+    assert found["kept"] and found["n_beyond_bound"] == found["n_special_changed"] == 0
+    assert found["max_error"] == pytest.approx(1e-4, rel=0.02)
+    assert found["psnr_db"] == pytest.approx(20 * np.log10(np.ptp(field[5:]) / 1e-4), abs=1)
+    assert found["fidelity"]["n_values"] == 35 * 50
+    assert found["fidelity"]["mean_bias"] == pytest.approx(1e-4, rel=0.02)
+
+
+def test_a_fill_value_that_one_file_declares_masks_both(tmp_path):
+    field = np.linspace(0, 9, 200).astype("f4")
+    field[:3] = -999
+    for path, fill in (("a", None), ("b", -999.0)):
+        with h5py.File(tmp_path / f"{path}.h5", "w") as file:
+            u = file.create_dataset("u", data=field, fillvalue=np.float32(9.96921e36))
+            if fill is not None:
+                u.attrs["_FillValue"] = np.array([fill], "f4")
+    found, = numbers("verify", tmp_path / "a.h5", tmp_path / "b.h5", "--bound", "rel=1e-3",
+                     "--values-only")["fields"]
+    assert found["kept"] and found["n_fill"] == 3
+
+
+@pytest.mark.parametrize("masked_in", "ab")
+def test_a_value_masked_in_one_file_only_fails_without_an_error_of_nan(masked_in, tmp_path):
+    field = np.linspace(0, 9, 200).astype("f4")
+    for path, fill in zip("ab", (-9999.0, np.nan)):
+        with h5py.File(tmp_path / f"{path}.h5", "w") as file:
+            values = field.copy()
+            values[:3] = fill
+            if path == masked_in:
+                values[7] = fill
+            file.create_dataset("u", data=values).attrs["_FillValue"] = np.array([fill], "f4")
+    words = ("verify", tmp_path / "a.h5", tmp_path / "b.h5", "--bound", "abs=1e-3", "--values-only")
+    done = tailrace(*words, code=1)
+    assert "[7]  original" in done.stdout and "error nan" not in done.stdout
+    assert "[0]" not in done.stdout
+    found, = numbers(*words, code=1)["fields"]
+    assert found["n_beyond_bound"] + found["n_special_changed"] == 1

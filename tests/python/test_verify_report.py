@@ -132,6 +132,7 @@ def compare(found, original, decoded, fill):
     maps = [maps_of(values) for values in (first, second)]
     shape = maps[0][0].shape
     assert found["map_shape"] == list(shape)
+    assert found["map_axes"] == [at for at, n in enumerate(original.shape) if n > 1][-2:]
     if len(shape) == 2 and min(shape) >= 11:
         extent = np.nanmax(first) - np.nanmin(first)
         grid = [n for n in original.shape[:-2]]
