@@ -8,11 +8,15 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "core/encoding_notes.hpp"
 #include "core/losses.hpp"
@@ -22,6 +26,7 @@
 #include "field/range_evidence.hpp"
 #include "filters/own_filters.hpp"
 #include "hdf5/filter_plugins.hpp"
+#include "policy/roles.hpp"
 #include "python/engine_convert.hpp"
 #include "python/engine_file.hpp"
 #include "report/info_text.hpp"
@@ -81,6 +86,47 @@ class RangeScan {
   std::optional<double> fill_;
   ValueRange range_;
 };
+
+using PythonAttribute = std::tuple<std::string, std::vector<std::string>, std::vector<double>>;
+/// Name, attributes, shape, whether it has floating point numbers, and whether it is a coordinate.
+using PythonVariable = std::tuple<std::string, std::vector<PythonAttribute>, Numbers, bool, bool>;
+
+std::vector<StatedAttribute> stated(const std::vector<PythonAttribute>& attributes) {
+  std::vector<StatedAttribute> found;
+  for (const auto& [name, texts, numbers] : attributes) {
+    if (!states_role(name)) continue;
+    StatedAttribute& attribute = found.emplace_back();
+    attribute.name = name;
+    if (texts.size() > kAttributeElementsMax || numbers.size() > kAttributeElementsMax) continue;
+    attribute.numbers = numbers;
+    for (const std::string& text : texts) {
+      if (!add_stated_text(attribute, text)) attribute.texts.emplace_back();
+    }
+  }
+  return found;
+}
+
+/// Names of the roles of a dataset's variables, in their order.
+std::vector<std::string> roles_of(const std::vector<PythonAttribute>& attributes,
+                                  const std::vector<PythonVariable>& variables) {
+  RoleFacts facts;
+  StatedObject& root = facts.groups.emplace_back();
+  root.path = "/";
+  root.attributes = stated(attributes);
+  for (const auto& [name, own, shape, floating, coordinate] : variables) {
+    StatedObject& object = facts.datasets.emplace_back();
+    object.path = "/" + name;
+    object.attributes = stated(own);
+    object.shape = Shape(shape.begin(), shape.end());
+    object.floating = floating;
+    object.coordinate = coordinate;
+  }
+  std::vector<std::string> found;
+  for (const RoleVerdict& verdict : decide_roles(facts)) {
+    found.emplace_back(role_name(verdict.role));
+  }
+  return found;
+}
 
 void put(EngineFile& file, std::size_t variable, const Numbers& start, const Numbers& count,
          const Numbers& stride, const ConstValues& values) {
@@ -362,6 +408,7 @@ NB_MODULE(_engine, module) {
       .def("undeclared_fill", &RangeScan::undeclared_fill);
   module.attr("below_share_max") = kBelowShareMax;
   module.def("losses_in", &losses_in, nb::arg("notes"), nb::arg("filters"));
+  module.def("roles", &roles_of, nb::arg("attributes"), nb::arg("variables"));
   module.def("states_rounding", &verbs::states_rounding);
   module.def("end_with_failure", &end_with_failure);
   module.def("search_plugins_in", &search_plugins_in);

@@ -89,7 +89,8 @@ class DatasetAccessor(_Accessor):
         self, *, abs: Bounds = None, rel: Bounds = None, pw_rel: Bounds = None,
         psnr: Bounds = None, codec: str = "trz", sample_bytes: int = SAMPLE_BYTES,
     ) -> BoundTables:
-        """Measure the effects of several bounds on each data variable of float32 or float64.
+        """Measure the effects of several bounds on each data variable of float32 or float64, but
+        packed ones, masks, ids and others that stay exact under a bound for all.
 
         The arguments are those of tailrace.suggest_bound(). @returns a mapping of the names to
         tables; its encoding() is the argument of to_netcdf().
@@ -98,8 +99,8 @@ class DatasetAccessor(_Accessor):
                               sample_bytes=sample_bytes)
 
     def bits(self, information: float = 0.99, *, axis: Axes = None) -> BitTable:
-        """Return tailrace.bits() of each data variable of float32 or float64. @returns a mapping of
-        the names to the results; its encoding() is the argument of to_netcdf()."""
+        """Return tailrace.bits() of each data variable that suggest_bound() measures. @returns a
+        mapping of the names to the results; its encoding() is the argument of to_netcdf()."""
         return bits_of_dataset(self._data, information, axis)
 
 

@@ -9,7 +9,7 @@ with a confidence of 99 %, counts as 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import NormalDist
 from typing import Any, Optional
 
@@ -17,14 +17,34 @@ import numpy as np
 import numpy.typing as npt
 
 from ._errors import ArgumentError
-from ._measures import Axes, Numbers, Values, as_stored, axis_number, counted, fill_among
+from ._measures import (
+    Axes,
+    Numbers,
+    Values,
+    as_stored,
+    axis_number,
+    counted,
+    fill_among,
+    percent_text,
+)
 from ._printable import html_text, printable, warn
-from ._suggest import SAMPLE_BYTES, check_type, fields_of, name_of, sample_of
+from ._suggest import (
+    SAMPLE_BYTES,
+    check_type,
+    fields_of,
+    fills_of,
+    name_of,
+    sample_of,
+    scan_of,
+    unnamed_fill_text,
+)
 
 #: Probability with which no bit of random values counts as information.
 _CONFIDENCE = 0.99
 #: Information of a mantissa bit, as a share of the largest one's, after which more is artificial.
 _NEGLIGIBLE = 0.01
+#: Share of zeros from which a result names them.
+_ZEROS_NAMED = 0.01
 
 
 class Bits(int):
@@ -36,10 +56,13 @@ class Bits(int):
     dtype: np.dtype[Any]
     axis: int  #: Dimension along which values were compared.
     artificial_from: Optional[int]  #: First mantissa bit, from 0, that does not count; None: none.
+    zeros: float  #: Share of the values that are 0, and left out.
 
     def __new__(cls, number: int, information: Numbers, share: float, name: str,
-                dtype: np.dtype[Any], axis: int, artificial_from: Optional[int]) -> Bits:
+                dtype: np.dtype[Any], axis: int, artificial_from: Optional[int],
+                zeros: float = 0.0) -> Bits:
         made = super().__new__(cls, number)
+        made.zeros = zeros
         made.information, made.share, made.name = information, share, name
         made.dtype, made.axis, made.artificial_from = dtype, axis, artificial_from
         return made
@@ -56,7 +79,7 @@ class Bits(int):
 
     def __reduce__(self) -> Any:
         return Bits, (int(self), self.information, self.share, self.name, self.dtype, self.axis,
-                      self.artificial_from)
+                      self.artificial_from, self.zeros)
 
     def __repr__(self) -> str:
         at = self.artificial_from
@@ -64,7 +87,9 @@ class Bits(int):
         total = float(self.information[:bits_end].sum())
         return (f"{int(self)} of {np.finfo(self.dtype).nmant} mantissa bits hold "
                 f"{100 * self.share:g} % of the {total:.3g} bits of information of "
-                f"{printable(self.name)}; like pw_rel={self.pw_rel:.3g}")
+                f"{printable(self.name)}; like pw_rel={self.pw_rel:.3g}"
+                + (f"; zeros ({percent_text(self.zeros)} %) left out"
+                   if self.zeros >= _ZEROS_NAMED else ""))
 
     def __str__(self) -> str:
         return int.__repr__(self)
@@ -73,9 +98,16 @@ class Bits(int):
 class BitTable(dict[str, Bits]):
     """Bits of the variables of a dataset by name."""
 
+    def __init__(self, found: Iterable[tuple[str, Bits]] = (),
+                 fills: Optional[dict[str, dict[str, Any]]] = None) -> None:
+        super().__init__(found)
+        self.fills = fills or {}  #: Fill values of the source's encoding, by variable.
+
     def encoding(self) -> dict[str, dict[str, Any]]:
-        """Return the argument encoding= of to_netcdf() that rounds to these bits."""
-        return {name: found.encoding for name, found in self.items()}
+        """Return the argument encoding= of to_netcdf() that rounds to these bits, with the source's
+        fill values."""
+        return {name: {**found.encoding, **self.fills.get(name, {})}
+                for name, found in self.items()}
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self.values()))
@@ -92,7 +124,9 @@ def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value:
     `axis` (Klöwer et al. 2021). Default axis: the last one of several values; of several axes, the
     one with the greatest result counts. Names of dimensions are accepted where the data have them.
     data: float32 or float64, as in suggest_bound(); so are fill_value and sample_bytes. NaN,
-    infinities and fill values are left out.
+    infinities and fill values are left out. So are zeros, which every such rounding keeps: a zero
+    beside a zero would look like information down to the last bit. An undeclared fill value
+    distorts the result: a RuntimeWarning names it.
 
     Store the bits by significant_digits=bits(u), quantize_mode="BitRound", or by the bound
     pw_rel=bits(u).pw_rel. The last bits of values that were rounded or packed before follow a
@@ -122,6 +156,9 @@ def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value:
         axes = _axes_of(name, data, axis)
         blocks = list(sample_of(name, data, None, sample_bytes).blocks(data))
     dtype = blocks[0].dtype
+    unnamed = scan_of(name, data, fill, blocks).undeclared_fill()
+    if unnamed is not None:
+        warn(f"{name}: {unnamed_fill_text(unnamed)}")
     found = [_bits_along(name, blocks, one, fill, float(information), dtype) for one in axes]
     chosen = max(found)
     if chosen.artificial_from is not None:
@@ -131,9 +168,9 @@ def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value:
 
 
 def bits_of_dataset(dataset: Any, information: float, axis: Axes) -> BitTable:
-    """Return bits() of each data variable of float32 or float64."""
-    return BitTable((name, bits(array, information, axis=axis))
-                    for name, array in fields_of(dataset))
+    """Return bits() of each data variable that bounds apply to."""
+    return BitTable(((name, bits(array, information, axis=axis))
+                     for name, array in fields_of(dataset)), fills_of(dataset))
 
 
 def _axes_of(name: str, data: Any, axis: Axes) -> list[int]:
@@ -159,6 +196,9 @@ def _bits_along(name: str, blocks: Sequence[Values], axis: int, fill: Any, share
     n_bits = 8 * dtype.itemsize
     # Pairs, ones of the first value, ones of the second, ones of both.
     n_pairs, ones = 0, np.zeros((3, n_bits), np.int64)
+    known = [counted(block, fill) for block in blocks]
+    n_zeros = sum(int((mask & (block == 0)).sum()) for mask, block in zip(known, blocks))
+    zeros = n_zeros / max(1, sum(int(mask.sum()) for mask in known))
     equal = True
     for first, second in _pairs(blocks, axis, fill):
         n_pairs += first.size
@@ -167,7 +207,8 @@ def _bits_along(name: str, blocks: Sequence[Values], axis: int, fill: Any, share
             row += [np.count_nonzero(words & (words.dtype.type(1) << words.dtype.type(at)))
                     for at in reversed(range(n_bits))]
     if n_pairs == 0:
-        raise ArgumentError(f"{name} has no two neighbours that are numbers along axis {axis}")
+        raise ArgumentError(f"{name} has no two neighbours that are numbers "
+                            f"{'other than 0 ' if zeros else ''}along axis {axis}")
     if equal:
         raise ArgumentError(f"{name}: neighbours along axis {axis} are equal, so their bits hold "
                             "no information")
@@ -180,7 +221,7 @@ def _bits_along(name: str, blocks: Sequence[Values], axis: int, fill: Any, share
     # Sums in another order differ by rounding.
     last = int(np.argmax(total >= share * total[-1] * (1 - 1e-12))) + 1 if total[-1] else 0
     kept = min(max(0, last - (n_bits - mantissa)), mantissa)
-    return Bits(kept, information, share, name, dtype, axis, artificial)
+    return Bits(kept, information, share, name, dtype, axis, artificial, zeros)
 
 
 def _artificial_from(mantissa: Numbers, allowed: float) -> Optional[int]:
@@ -199,10 +240,10 @@ def _artificial_from(mantissa: Numbers, allowed: float) -> Optional[int]:
 
 def _pairs(blocks: Sequence[Values], axis: int, fill: Any
            ) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
-    """Yield the bits of neighbours that are both numbers."""
+    """Yield the bits of neighbours that are both numbers, and not 0."""
     for block in blocks:
         values = np.moveaxis(block, axis, -1)
-        mask = counted(values, fill)
+        mask = counted(values, fill) & (values != 0)
         known = mask[..., :-1] & mask[..., 1:]
         words = _signed_exponents(np.ascontiguousarray(values))
         yield words[..., :-1][known], words[..., 1:][known]

@@ -3,8 +3,9 @@
 Effects adds up originals and decoded values block by block, so that it needs the memory of one
 block. It computes moments, largest and mean square error, finite differences and radial power
 spectra. NaN, infinities and fill values are excluded. A difference counts if both of its values do.
-In a spectrum the mean of the original replaces excluded values, on both sides. Numbers that
-decoding made NaN or infinite are counted as lost, and then excluded, too.
+In a spectrum the mean of a map replaces its excluded values. Numbers that decoding made NaN or
+infinite are counted as lost, and then excluded, too. Axes, windows and rings of spectra are those
+of `verify --report` (src/verbs/fidelity.cpp), so that both report the same ratios of power.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ import numpy.typing as npt
 Values = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
 
-#: Default number of last dimensions along which spectra and differences run.
-SPACE_RANK_MAX = 3
+#: Default number of last dimensions longer than 1 along which spectra and differences run: a map.
+_MAP_RANK = 2
+#: Values of a piece of a line; lines are measured in pieces.
+_PIECE_VALUES = 4096
+_RINGS_MAX = 256
 #: A shell of wave numbers is kept if its power changes by at most this share.
 SHELL_CHANGE_MAX = 0.05
 
@@ -90,15 +94,18 @@ def axis_number(axis: Any, rank: int, dims: Sequence[str]) -> int:
     return int(at) % rank
 
 
-def space_axes(rank: int, axes: Axes = None, dims: Sequence[str] = ()) -> tuple[int, ...]:
-    """Return the dimensions along which gradients and spectra run, from 0; by default the last
-    three.
+def space_axes(shape: Sequence[int], axes: Axes = None, dims: Sequence[str] = ()
+               ) -> tuple[int, ...]:
+    """Return the dimensions along which gradients and spectra run, from 0; by default the last two
+    that are longer than 1, like the maps of `verify --report`.
 
-    >>> space_axes(4), space_axes(3, [-1]), space_axes(3, "y", ("z", "y", "x"))
-    ((1, 2, 3), (2,), (1,))
+    >>> space_axes((9, 8, 1, 7)), space_axes((9, 8, 7), [-1]), space_axes((2, 2), "y", ("z", "y"))
+    ((1, 3), (2,), (1,))
     """
+    rank = len(shape)
     if axes is None:
-        return tuple(range(max(0, rank - SPACE_RANK_MAX), rank))
+        long_axes = [at for at, n in enumerate(shape) if n > 1]
+        return tuple(long_axes[-_MAP_RANK:]) or tuple(range(rank))[-1:]
     axes = (axes,) if isinstance(axes, (int, str, np.integer)) else axes
     found = sorted({axis_number(axis, rank, dims) for axis in axes})
     if not found or len(found) != len(axes) or found[0] < 0 or found[-1] >= rank:
@@ -106,20 +113,32 @@ def space_axes(rank: int, axes: Axes = None, dims: Sequence[str] = ()) -> tuple[
     return tuple(found)
 
 
-class Shells:
-    """Wave numbers of a box of values, sorted into shells around 0.
+def axes_text(axes: Sequence[int], dims: Sequence[str]) -> str:
+    """
+    >>> axes_text((1, 2), ("time", "lat", "lon")), axes_text((0,), ())
+    ('lat, lon', 'dimension 0')
+    """
+    if len(dims) > max(axes, default=0) and not any(name.startswith("phony_dim_") for name in dims):
+        return ", ".join(dims[axis] for axis in axes)
+    return f"dimension{'s' * (len(axes) > 1)} {', '.join(map(str, axes))}"
 
-    wave_numbers: the middle of each shell in cycles per grid spacing, up to 0.5; shells are one
-    cycle per longest extent wide. A window (the square of a sine) along each axis removes the jump
-    between opposite edges from the spectrum.
+
+class Shells:
+    """Wave numbers of a box of values, sorted into n rings around 0.
+
+    wave_numbers: the middle k / (2 n) of each ring, in cycles per grid spacing; n is half of the
+    shortest extent, and at most 256. A Hann window along each axis removes the jump between
+    opposite edges from the spectrum.
     """
 
     def __init__(self, extents: Sequence[int]) -> None:
+        if sum(n > 1 for n in extents) == 1:
+            extents = [min(n, _PIECE_VALUES) for n in extents]
+        self.extents = tuple(extents)
         self._axes = [at for at, n in enumerate(extents) if n > 1]
         lengths = [extents[at] for at in self._axes]
-        self.n = max(lengths, default=1) // 2
-        longest = max(lengths, default=1)
-        self.wave_numbers: Numbers = np.arange(1, self.n + 1) / longest
+        self.n = min(_RINGS_MAX, min(lengths, default=1) // 2)
+        self.wave_numbers: Numbers = np.arange(1, self.n + 1) / max(1, 2 * self.n)
         self._window: Any = np.ones(tuple(1 for _ in extents))
         square: Any = np.zeros(tuple(1 for _ in extents))
         for at, n in zip(self._axes, lengths):
@@ -128,9 +147,9 @@ class Shells:
             halved = at == self._axes[-1]
             k = np.fft.rfftfreq(n) if halved else np.fft.fftfreq(n)
             square = square + (k**2).reshape(along)
-            self._window = self._window * (np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2
+            self._window = self._window * (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n) / n)
                                            ).reshape(along)
-        self._shell = np.rint(np.sqrt(square) * longest).astype(np.int32).ravel()
+        self._shell = np.floor(2 * self.n * np.sqrt(square) + 0.5).astype(np.int32).ravel()
         # A real field's spectrum is symmetric: all planes count twice, except those at 0 and at the
         # end.
         self._twice: Any = 1.0
@@ -145,28 +164,39 @@ class Shells:
             self._twice = twice.reshape(along)
 
     def power(self, values: Numbers) -> Numbers:
-        """Return the power of each shell, without the mean."""
+        """Return the power of each ring: squares of the transform over the square of the number of
+        values."""
         if not self._axes:
             return np.zeros(0)
         waves = np.fft.rfftn(values * self._window, axes=self._axes)
         density = (waves.real**2 + waves.imag**2) * self._twice
         sums = np.bincount(self._shell, weights=density.ravel(), minlength=self.n + 1)
-        return np.asarray(sums[1:self.n + 1], np.float64)
+        return np.asarray(sums[1:self.n + 1], np.float64) / values.size**2
 
 
-def power_of(shells: Shells, values: Values, mask: npt.NDArray[np.bool_], mean: float,
-             axes: Sequence[int]) -> Numbers:
-    """Return the power of a block's shells, added up over the dimensions that are not spatial."""
-    rank = values.ndim
-    first = [axis for axis in range(rank) if axis not in axes]
-    order = [*first, *axes]
+def maps_of(shells: Shells, values: Values, axes: Sequence[int]) -> Values:
+    """Return the maps of a block, or the complete pieces of its lines, along a new first axis."""
+    first = [axis for axis in range(values.ndim) if axis not in axes]
     box = tuple(values.shape[axis] for axis in axes)
-    fields = values.transpose(order).reshape((-1, *box))
-    masks = mask.transpose(order).reshape((-1, *box))
-    total = np.zeros(shells.n)
-    for field, known in zip(fields, masks):
-        total += shells.power(np.where(known, field.astype(np.float64) - mean, 0.0))
-    return total
+    maps = values.transpose([*first, *axes]).reshape((-1, *box))
+    if box == shells.extents:
+        return maps
+    piece = math.prod(shells.extents)
+    lines = maps.reshape(len(maps), -1)
+    whole = lines[:, :lines.shape[1] // piece * piece]
+    return whole.reshape((-1, *shells.extents))
+
+
+def power_of(shells: Shells, values: Numbers, mask: npt.NDArray[np.bool_], axes: Sequence[int]
+             ) -> tuple[Numbers, int]:
+    """Return the power of the rings, added up over a block's maps, and the number of maps that have
+    values."""
+    total, n_maps = np.zeros(shells.n), 0
+    for one, known in zip(maps_of(shells, values, axes), maps_of(shells, mask, axes)):
+        if known.any():
+            total += shells.power(np.where(known, one - one[known].mean(), 0.0))
+            n_maps += 1
+    return total, n_maps
 
 
 def kept_share(original: Numbers, power: Numbers) -> float:
@@ -204,7 +234,7 @@ class Effects:
         self._least, self._greatest = math.inf, -math.inf
         self._gradient = np.zeros(2)  # Squares of differences, and of their errors.
         n_shells = shells.n if shells is not None else 0
-        self.power, self.power_decoded = np.zeros(n_shells), np.zeros(n_shells)
+        self._powers, self._n_maps = np.zeros((2, n_shells)), 0
 
     def add(self, original: Values, decoded: Values) -> None:
         mask = counted(original, self._fill)
@@ -248,18 +278,20 @@ class Effects:
             other = (second[ends[0]] - second[ends[1]])[known]
             self._gradient += [np.square(slope).sum(), np.square(other - slope).sum()]
         if self._shells is not None:
-            self.power += power_of(self._shells, first, mask, block_mean, self._axes)
-            self.power_decoded += power_of(self._shells, second, mask, block_mean, self._axes)
+            for row, side in zip(self._powers, (first, second)):
+                power, n_maps = power_of(self._shells, side, mask, self._axes)
+                row += power
+            self._n_maps += n_maps
 
     def power_of_errors(self, original: Values, decoded: Values) -> Numbers:
-        """Return the power of a block's errors, to compare with that of the blocks that were
-        added."""
+        """Return the power of a block's errors, the mean over its maps."""
         if self._shells is None:
             return np.zeros(0)
         mask = counted(original, self._fill) & np.isfinite(decoded)
         errors = (_scaled(decoded, self._exponent, mask)
                   - _scaled(original, self._exponent, mask))
-        return power_of(self._shells, errors, mask, 0.0, self._axes)
+        power, n_maps = power_of(self._shells, errors, mask, self._axes)
+        return power / max(1, n_maps)
 
     def _unscaled(self, value: float) -> float:
         try:
@@ -323,6 +355,15 @@ class Effects:
         if self._square_error == 0 or greatest <= least or not math.isfinite(self._square_error):
             return None
         return 20 * math.log10((greatest - least) / math.sqrt(self._square_error / self.n))
+
+    @property
+    def power(self) -> Numbers:
+        """Power of the original in each ring, the mean over all maps."""
+        return self._powers[0] / max(1, self._n_maps)
+
+    @property
+    def power_decoded(self) -> Numbers:
+        return self._powers[1] / max(1, self._n_maps)
 
     @property
     def spectrum_kept(self) -> float:

@@ -23,7 +23,17 @@ from ._errors import ArgumentError, BoundError, CopyError, TailraceError
 from ._file import File, path_of
 from ._geography import Coordinates, Places, coordinates_of, place_text
 from ._keywords import with_hints
-from ._measures import Effects, Numbers, Shells, Values, as_stored, counted, fill_among
+from ._measures import (
+    Effects,
+    Numbers,
+    Shells,
+    Values,
+    as_stored,
+    axes_text,
+    counted,
+    fill_among,
+    space_axes,
+)
 from ._model import netcdf_path
 from ._printable import html_text, printable, warn
 from ._progress import Progress
@@ -92,6 +102,7 @@ class Drawn:
     wave_numbers: Numbers
     powers: tuple[Numbers, Numbers, Numbers]  #: Original, decoded, and their difference.
     box_text: str  #: Description of the box for the spectra.
+    axes_text: str  #: Dimensions along which gradients and spectra run.
 
 
 @dataclass(frozen=True)
@@ -500,14 +511,15 @@ def _look_at(first: Any, second: Any, fill: Any, relative: bool, limit: float,
     middle = [slice(n // 2, n // 2 + 1) for n in shape]
     map_axes = coordinates.axes(names, shape) or long_axes[-2:]
     error_map, value_maps, steps = _map_of(first, second, fill, relative, map_axes, middle)
-    near, shells, difference, box_text = _spectra_of(first, second, fill, long_axes[-3:], middle,
-                                                     names)
+    along = space_axes(shape)
+    near, shells, difference, box_text = _spectra_of(first, second, fill, along, middle, names)
     cut = [place_text(second, name, part.start)
            for at, (name, part) in enumerate(zip(names, middle)) if at not in map_axes]
     places = coordinates.places([names[at] for at in map_axes], steps)
     drawn = Drawn(histogram, error_map, value_maps, f"at {', '.join(cut)}" if cut else "all values",
                   tuple(names[at] for at in map_axes), tuple(shape[at] for at in map_axes), places,
-                  shells.wave_numbers, (near.power, near.power_decoded, difference), box_text)
+                  shells.wave_numbers, (near.power, near.power_decoded, difference), box_text,
+                  axes_text(along, names))
     return effects, near, drawn
 
 
@@ -553,12 +565,16 @@ def _shown(values: Values, fill: Any) -> Numbers:
 
 def _spectra_of(first: Any, second: Any, fill: Any, axes: Sequence[int], middle: Sequence[slice],
                 names: Sequence[str]) -> tuple[Effects, Shells, Numbers, str]:
-    """Return gradients and spectra of a box in the middle that fits into memory."""
+    """Return gradients and spectra of a box in the middle that fits into memory: of all maps if
+    possible, else of as many as fit, else of a part of one map."""
     shape = second.shape
     extents = {axis: shape[axis] for axis in axes}
     while math.prod(extents.values()) > _SPECTRUM_VALUES:
         longest = max(extents, key=lambda axis: extents[axis])
         extents[longest] = (extents[longest] + 1) // 2
+    for axis in reversed([at for at in range(len(shape)) if at not in axes]):
+        room = _SPECTRUM_VALUES // math.prod(extents.values())
+        extents[axis] = min(shape[axis], max(1, room))
     key = list(middle)
     for axis, n in extents.items():
         start = (shape[axis] - n) // 2
@@ -568,8 +584,8 @@ def _spectra_of(first: Any, second: Any, fill: Any, axes: Sequence[int], middle:
     near = Effects(tuple(axes), fill, shells)
     near.add(one, other)
     difference = near.power_of_errors(one, other)
-    parts = [f"{name} {part.start} to {part.stop - 1}" for name, part in zip(names, key)
-             if part.stop - part.start > 1]
+    parts = [f"{name} {part.start}" + (f" to {part.stop - 1}" if part.stop - part.start > 1 else "")
+             for name, part, n in zip(names, key, shape) if n > 1]
     whole = all(part.stop - part.start == n for part, n in zip(key, shape))
     return near, shells, difference, "all values" if whole else f"the box {', '.join(parts)}"
 

@@ -168,9 +168,10 @@ def _facts(one: VariableReport) -> str:
                                         f"{percent_text(was.std_change, sign=True)} %")]
     if one.near is not None and one.near.n and one.drawn is not None:
         rows.append(("gradients", f"RMS error {percent_text(one.near.gradient_error)} % "
-                                  f"({one.drawn.box_text})"))
+                                  f"along {one.drawn.axes_text} ({one.drawn.box_text})"))
         rows.append(("spectrum", "power within 5 % up to "
-                     f"{percent_text(one.near.spectrum_kept)} % of the wave numbers"))
+                     f"{percent_text(one.near.spectrum_kept)} % of the wave numbers along "
+                     f"{one.drawn.axes_text}"))
     body = "".join(_row((html_text(name), html_text(text))) for name, text in rows)
     return f"<table><tbody>{body}</tbody></table>"
 

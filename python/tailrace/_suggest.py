@@ -32,6 +32,7 @@ from ._measures import (
     Shells,
     Values,
     as_stored,
+    axes_text,
     bytes_text,
     fill_among,
     percent_text,
@@ -99,8 +100,11 @@ class BoundTable(Sequence[BoundEffect]):
         #: An extreme that must be an undeclared fill value, by the rule that refuses such a field
         #: under rel= and psnr= when it is written. None: no such value.
         self.unnamed_fill: Optional[float] = about["unnamed_fill"]
+        #: Fill value that was left out: given, or the data's; None: none.
+        self.fill_value: Any = about["fill_value"]
         #: Dimensions along which gradients and spectra run.
         self.axes: tuple[int, ...] = about["axes"]
+        self.dims: tuple[str, ...] = tuple(about["dims"])  #: Their names; () if they have none.
         #: Middles of the shells of the spectra, in cycles per grid spacing (at most 0.5).
         self.wave_numbers: Numbers = about["wave_numbers"]
         #: Power of the original in each shell; rows have that of the decoded values.
@@ -140,7 +144,8 @@ class BoundTable(Sequence[BoundEffect]):
     def _why_none(self, limits: dict[str, float]) -> str:
         """Say which row comes nearest to the limits, and what to try."""
         if self.unnamed_fill is not None:
-            return printable(f"{self.name}: {self._fill_text()}; no bound is suggested")
+            return printable(f"{self.name}: {unnamed_fill_text(self.unnamed_fill)}; no bound is "
+                             "suggested")
         nearest = min(self._rows, key=lambda row: (_excess(_misses(row, limits), limits),
                                                    -row.ratio))
         misses = _misses(nearest, limits)
@@ -150,7 +155,8 @@ class BoundTable(Sequence[BoundEffect]):
         looser = [f"{name}={_rounded_up(miss):g}" for name, miss in misses.items()
                   if name != "spectrum" and math.isfinite(miss) and name in limits]
         more = f", or greater limits: suggest({', '.join(looser)})" if looser else ""
-        said = "; ".join(_miss_text(name, value, limits) for name, value in misses.items())
+        said = "; ".join(_miss_text(name, value, limits, self.fill_value is None)
+                         for name, value in misses.items())
         return printable(f"{self.name}: none of the bounds {self._rows[0].bound} to "
                          f"{self._rows[-1].bound} is within the limits. The nearest is "
                          f"{nearest.bound}: {said}. Try smaller bounds: suggest_bound(..., "
@@ -168,24 +174,21 @@ class BoundTable(Sequence[BoundEffect]):
             lines.append(f"{self.n_special:,} values are NaN, infinite or fill: stored exactly, "
                          "and left out here")
         if self.unnamed_fill is not None:
-            lines.append(self._fill_text())
+            lines.append(unnamed_fill_text(self.unnamed_fill))
         return lines
-
-    def _fill_text(self) -> str:
-        return (f"{self.unnamed_fill:g} seems to be an undeclared fill value: pass "
-                f"fill_value={self.unnamed_fill:g}, since it distorts these numbers")
 
     def _foot(self) -> list[str]:
         found = self._fitting()
         lines = ["mean: its change in standard deviations; grad.: RMS error of differences; spec.:",
-                 f"wave numbers up to which power is within {100 * SHELL_CHANGE_MAX:.0f} %; both "
-                 f"along dimensions {', '.join(map(str, self.axes))}"]
+                 f"wave numbers up to which power is within {100 * SHELL_CHANGE_MAX:.0f} %; both",
+                 *_folded(f"along {printable(axes_text(self.axes, self.dims))}")]
         if self.unnamed_fill is not None:
             return lines
         great = [row.bound for row in self._rows if row.below > BELOW_SHARE_MAX]
         if great:
-            lines += [f"more than a quarter of the values are smaller than the bound {great[-1]};",
-                      "if the field has a fill value, pass it as fill_value="]
+            lines += [f"more than a quarter of the values are smaller than the bound {great[-1]}"]
+            if self.fill_value is None:
+                lines += ["if the field has a fill value, pass it as fill_value="]
         if found is None:
             return [*lines, "suggested: none of these; try smaller bounds"]
         return [*lines, f"suggested: {found.bound}, the greatest ratio with mean within 0.1 %, std "
@@ -231,6 +234,11 @@ class BoundTable(Sequence[BoundEffect]):
         return plot_bounds(self)
 
 
+def unnamed_fill_text(value: float) -> str:
+    return (f"{value:g} seems to be an undeclared fill value: pass fill_value={value:g}, since it "
+            "distorts these numbers")
+
+
 def _misses(row: BoundEffect, limits: dict[str, float]) -> dict[str, float]:
     """Return the effects of a row that are beyond these limits, by name."""
     found = {"mean": abs(row.mean_shift), "std": abs(row.std_change),
@@ -250,10 +258,11 @@ def _excess(misses: dict[str, float], limits: dict[str, float]) -> float:
                 for name, value in misses.items()), default=0.0)
 
 
-def _miss_text(name: str, value: float, limits: dict[str, float]) -> str:
+def _miss_text(name: str, value: float, limits: dict[str, float], ask_for_fill: bool) -> str:
     if name == "below":
-        return (f"it exceeds {percent_text(value)} % of the values (pass a fill value that the "
-                "field has as fill_value=)")
+        return (f"it exceeds {percent_text(value)} % of the values"
+                + (" (pass a fill value that the field has as fill_value=)" if ask_for_fill
+                   else ""))
     verb, least = ("keeps", "at least ") if name == "spectrum" else ("changes by", "at most ")
     return (f"{name} {verb} {percent_text(value)} %, must be {least}"
             f"{percent_text(limits[name])} %")
@@ -287,13 +296,19 @@ def _folded(text: str, width: int = _WIDTH) -> Iterator[str]:
 class BoundTables(dict[str, BoundTable]):
     """Tables of the variables of a dataset by name."""
 
+    def __init__(self, tables: Iterable[tuple[str, BoundTable]] = (),
+                 fills: Optional[dict[str, dict[str, Any]]] = None) -> None:
+        super().__init__(tables)
+        self.fills = fills or {}  #: Fill values of the source's encoding, by variable.
+
     def encoding(self, *, mean: float = 1e-3, std: float = 1e-2, gradient: float = 0.05,
                  spectrum: float = 0.5) -> dict[str, dict[str, Any]]:
-        """Return the argument encoding= of to_netcdf() with each table's suggest() and codec. The
-        limits are those of suggest(). @error ArgumentError  no bound of a variable is within
-        them."""
+        """Return the argument encoding= of to_netcdf() with each table's suggest() and codec, and
+        the source's fill value. The limits are those of suggest().
+        @error ArgumentError  no bound of a variable is within them."""
         return {name: {"bound": table.suggest(mean=mean, std=std, gradient=gradient,
-                                              spectrum=spectrum).bound, "codec": table.codec}
+                                              spectrum=spectrum).bound, "codec": table.codec,
+                       **self.fills.get(name, {})}
                 for name, table in self.items()}
 
     def __repr__(self) -> str:
@@ -306,19 +321,55 @@ class BoundTables(dict[str, BoundTable]):
 
 
 def suggest_bounds(dataset: Any, **how: Any) -> BoundTables:
-    """Return suggest_bound() of each data variable of float32 or float64 that has values."""
-    return BoundTables((name, suggest_bound(array, **how)) for name, array in fields_of(dataset))
+    """Return suggest_bound() of each data variable that bounds apply to."""
+    return BoundTables(((name, suggest_bound(array, **how)) for name, array in fields_of(dataset)),
+                       fills_of(dataset))
 
 
 def fields_of(dataset: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the data variables of xarray's dataset that bounds apply to, by name: float32 or
-    float64, with values, and not bounds of other variables' cells."""
+    """Yield the data variables of xarray's dataset that a bound for all variables applies to, by
+    name: float32 or float64, with values, not packed, and neither bounds of cells nor masks, ids or
+    other roles that stay exact (docs/repack.md)."""
     bounds = {found.get(key) for one in dataset.variables.values()
               for found in (one.attrs, one.encoding) for key in ("bounds", "climatology")}
+    names = list(dataset.variables)
+    facts = [(str(name), _stated({**one.attrs, **one.encoding}), list(one.shape),
+              one.dtype.kind == "f", name in dataset.coords or name in bounds)
+             for name, one in dataset.variables.items()]
+    roles = dict(zip(names, engine().roles(_stated(dataset.attrs), facts)))
     for name, array in dataset.data_vars.items():
         numbers = array.dtype.kind == "f" and array.dtype.itemsize in (4, 8)
-        if numbers and array.ndim and array.size and name not in bounds:
+        if (numbers and array.ndim and array.size and name not in bounds
+                and roles[name] == "value" and not _is_packed(array)):
             yield str(name), array
+
+
+def _is_packed(array: Any) -> bool:
+    stored = array.encoding.get("dtype", array.dtype)
+    return (any(key in found for key in ("scale_factor", "add_offset")
+                for found in (array.attrs, array.encoding))
+            or (stored is not str and np.dtype(stored).kind in "iu"))
+
+
+def _stated(attributes: Any) -> list[tuple[str, list[str], list[float]]]:
+    """Return the attributes that are texts or numbers: name, texts, numbers."""
+    found: list[tuple[str, list[str], list[float]]] = []
+    for name, value in attributes.items():
+        if isinstance(value, (str, int, float, np.number, np.ndarray, list, tuple)):
+            one = np.atleast_1d(np.asarray(value)).ravel()
+            if one.dtype.kind == "U":
+                found.append((str(name), [str(text) for text in one], []))
+            elif one.dtype.kind in "iuf":
+                found.append((str(name), [], [float(number) for number in one]))
+    return found
+
+
+def fills_of(dataset: Any) -> dict[str, dict[str, Any]]:
+    """Return the fill values that the encoding of each data variable states. An argument encoding=
+    replaces that encoding."""
+    return {str(name): {key: array.encoding[key] for key in ("_FillValue", "missing_value")
+                        if key in array.encoding}
+            for name, array in dataset.data_vars.items()}
 
 
 @with_hints
@@ -345,7 +396,8 @@ def suggest_bound(
     rel of 0.1 to 1e-6. codec, with its settings as keywords, and chunks: see create_variable().
     fill_value: kept exactly and excluded from all numbers, like NaN and infinities. Default: the
     data's _FillValue or missing_value, and the masked values of a masked array. axes: dimensions
-    along which gradients and spectra run, by number or name, by default the last three.
+    along which gradients and spectra run, by number or name, by default the last
+    two that are longer than 1.
 
     An array of more than sample_bytes is measured on randomly chosen whole chunks of about that
     many bytes, always the same ones. The table says so, and sizes are those of the sample. rel and
@@ -378,12 +430,13 @@ def suggest_bound(
             fill_value = getattr(data, "fillvalue", None) or None  # h5py's default is 0.
         try:
             dims = [str(dim) for dim in getattr(data, "dims", ())]
-            along = space_axes(len(data.shape), axes, dims)
+            along = space_axes(data.shape, axes, dims)
         except ValueError as failure:
             raise ArgumentError(f"{name}: {failure}") from None
         sample = sample_of(name, data, chunks, sample_bytes)
         rows, about = _measure(name, data, sample, bounds, fill_value, along, codec, settings)
     return BoundTable(rows, {**about, "name": name, "units": units, "codec": codec, "axes": along,
+                             "dims": dims, "fill_value": fill_value,
                              "shape": tuple(data.shape), "dtype": np.dtype(data.dtype),
                              "sample": sample.words})
 
@@ -497,7 +550,7 @@ def _chunks_of(data: Any, shape: tuple[int, ...], item_bytes: int) -> tuple[int,
     return tuple(extents)
 
 
-def _scan_of(name: str, data: Any, fill_value: Any, blocks: Optional[Sequence[Values]]) -> Any:
+def scan_of(name: str, data: Any, fill_value: Any, blocks: Optional[Sequence[Values]]) -> Any:
     """Scan the values of the blocks, or all values in one pass, by the engine."""
     dtype = np.dtype(data.dtype)
     fill = None if fill_value is None else as_number(f"{name}: fill_value", fill_value)
@@ -524,7 +577,7 @@ def _measure(
     shells = Shells([sample.extents[axis] for axis in axes])
     blocks = list(sample.blocks(data))
     of_range = not sample.whole and any(mode in ("rel", "psnr") for mode, _ in bounds)
-    scan = _scan_of(name, data, fill_value, None if of_range else blocks)
+    scan = scan_of(name, data, fill_value, None if of_range else blocks)
     of_all: Optional[tuple[float, float]] = scan.range() if of_range else None
     rows: list[BoundEffect] = []
     effects = Effects(axes, fill_value, shells)

@@ -185,9 +185,8 @@ def test_a_tree(tmp_path):
 
 def test_suggestions_are_encodings(tmp_path):
     tables = dataset().tailrace.suggest_bound(rel=[1e-2, 1e-4])
-    assert set(tables) == {"t", "u", "mask"} and "u: float64" in str(tables)
+    assert set(tables) == {"t", "u"} and "u: float64" in str(tables)
     assert tables["t"].units == "K" and "<table>" in tables._repr_html_()
-    del tables["mask"]
     dataset().tailrace.to_netcdf(tmp_path / "a.nc", encoding=tables.encoding(gradient=0.5))
     assert stored(tmp_path / "a.nc")["t"] == (tables["t"].suggest(gradient=0.5).bound, "trz")
     one = dataset().t.tailrace.suggest_bound(rel=[1e-2, 1e-4])
@@ -202,7 +201,26 @@ def test_bounds_of_cells_get_no_suggestion():
     given = dataset().assign(y_b=(("y", "two"), np.linspace(0, 1, 32).reshape(16, 2)))
     given.y.attrs["bounds"] = "y_b"
     assert set(given.tailrace.suggest_bound(rel=1e-2)) == set(given.tailrace.bits()) == {
-        "t", "u", "mask"}
+        "t", "u"}
+
+
+def test_tables_leave_out_what_stays_exact_and_keep_fill_values(tmp_path):
+    given = dataset().assign(
+        packed=(("y", "x"), np.round(FIELD[0], 2), {}, {"dtype": "i2", "scale_factor": 0.01}),
+        unpacked=(("y", "x"), FIELD[1], {"scale_factor": 0.01, "add_offset": 2.0}),
+        particle_ids=("x", np.arange(24.0)), longitude=(("y", "x"), FIELD[2]),
+        flags=(("y", "x"), FIELD[3], {"flag_values": np.array([0.0, 1.0]), "flag_meanings": "a b"}))
+    given.t[0, :2] = np.nan
+    given.t.encoding["_FillValue"] = np.float32(-9999)
+    tables, bits = given.tailrace.suggest_bound(rel=[1e-2, 1e-5]), given.tailrace.bits()
+    assert set(tables) == set(bits) == {"t", "u"}
+    for at, encoding in enumerate((tables.encoding(gradient=0.5), bits.encoding())):
+        assert set(encoding) == {"t", "u"} and "_FillValue" not in encoding["u"]
+        path = tmp_path / f"{at}.nc"
+        given.tailrace.to_netcdf(path, encoding=encoding)
+        with xr.open_dataset(path, engine="tailrace", mask_and_scale=False) as file:
+            assert file.t.attrs["_FillValue"] == -9999 and (file.t[0, :2] == -9999).all()
+            assert file.packed.dtype == "i2" and (file.longitude == given.longitude).all()
 
 
 def test_a_report(tmp_path):

@@ -1,5 +1,6 @@
 """suggest_bound: its numbers are those of stored arrays, for every kind of array."""
 
+import json
 import math
 import sys
 
@@ -8,6 +9,7 @@ import netCDF4
 import numpy as np
 import pytest
 
+import cli_tools
 import python_package
 from cli_tools import smooth
 
@@ -15,17 +17,24 @@ tailrace = python_package.load()
 FIELD = smooth((12, 40, 48))
 
 
-def shells(values, n_shells):
-    """Return the windowed spectrum, computed by plain sums over all waves."""
+def shells(values):
+    """Return the windowed spectrum of a map, computed by plain sums over all waves."""
     values = values.astype("f8") - values.mean(dtype="f8")
+    n_shells = min(256, min(values.shape) // 2)
     for axis, n in enumerate(values.shape):
         along = [1] * values.ndim
         along[axis] = n
-        values = values * (np.sin(np.pi * (np.arange(n) + 0.5) / n) ** 2).reshape(along)
-    power = np.abs(np.fft.fftn(values)) ** 2
+        values = values * (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(n) / n)).reshape(along)
+    power = np.abs(np.fft.fftn(values)) ** 2 / values.size ** 2
     k = np.meshgrid(*[np.fft.fftfreq(n) for n in values.shape], indexing="ij")
-    shell = np.rint(np.sqrt(sum(one**2 for one in k)) * max(values.shape))
+    shell = np.floor(2 * n_shells * np.sqrt(sum(one**2 for one in k)) + 0.5)
     return np.array([power[shell == at + 1].sum() for at in range(n_shells)])
+
+
+def spectrum(values):
+    """Return the mean of the spectra of a field's maps."""
+    maps = values.reshape(-1, *values.shape[-2:]) if values.ndim > 1 else [values]
+    return np.mean([shells(one) for one in maps], axis=0)
 
 
 @pytest.mark.parametrize("shape", [(3000,), (40, 48), (12, 20, 31), (3, 8, 20, 24)])
@@ -54,30 +63,52 @@ def test_the_numbers_are_those_of_the_file(shape, dtype, tmp_path):
         assert row.mean_change == pytest.approx(second.mean() - first.mean(), abs=1e-12)
         assert row.mean_shift == pytest.approx(row.mean_change / first.std(), rel=1e-6)
         assert row.std_change == pytest.approx(second.std() / first.std() - 1, abs=1e-9)
-        off = sum(np.square(np.diff(second - first, axis=a)).sum()
-                  for a in range(max(0, len(shape) - 3), len(shape)))
-        of = sum(np.square(np.diff(first, axis=a)).sum()
-                 for a in range(max(0, len(shape) - 3), len(shape)))
+        off, of = (sum(np.square(np.diff(one, axis=a)).sum()
+                       for a in range(max(0, len(shape) - 2), len(shape)))
+                   for one in (second - first, first))
         assert row.gradient_error == pytest.approx(math.sqrt(off / of), rel=1e-9)
         psnr = 20 * np.log10(np.ptp(first) / np.sqrt(np.square(second - first).mean()))
         assert row.psnr_db == pytest.approx(psnr)
-        if len(shape) < 4:
-            assert row.power == pytest.approx(shells(second, len(row.power)), rel=0.1)
-    assert table.wave_numbers[-1] <= 0.5
-    if len(shape) < 4:
-        assert table.power == pytest.approx(shells(field, len(table.power)), rel=1e-6)
+        assert row.power == pytest.approx(spectrum(second), rel=1e-6)
+    assert table.wave_numbers[-1] == 0.5
+    assert table.power == pytest.approx(spectrum(field), rel=1e-6)
     assert table.mean == pytest.approx(first.mean()) and table.std == pytest.approx(first.std())
     assert table.range == (first.min(), first.max())
 
 
-def test_spectra_of_four_dimensions_are_sums_over_the_first():
+def test_spectra_along_three_dimensions():
     field = smooth((3, 8, 20, 24))
-    table = tailrace.suggest_bound(field, rel=1e-3)
+    table = tailrace.suggest_bound(field, rel=1e-3, axes=(1, 2, 3))
     assert table.axes == (1, 2, 3)
-    centred = field.astype("f8") - field.mean(dtype="f8")
-    parts = [shells(one, len(table.power)) for one in centred]
-    # Each part loses its own mean in shells(); the window spreads it into the first shells only.
-    assert table.power[3:] == pytest.approx(sum(parts)[3:], rel=1e-6)
+    assert table.power == pytest.approx(np.mean([shells(one) for one in field], axis=0), rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(9000,), (24, 40), (6, 24, 40), (2, 5, 24, 1, 40)])
+def test_verify_and_report_have_the_same_spectra(shape, tmp_path):
+    """White noise below a smooth field: rel=1e-2 changes the power of its short waves."""
+    field = smooth(shape)
+    field[..., 1::7] = np.nan
+    names = [f"d{n}" for n in range(len(shape))]
+    for path, bound in (("a.nc", {}), ("b.nc", {"codec": "trz", "rel": 1e-2})):
+        with tailrace.open(tmp_path / path, "w") as file:
+            file.create_variable("u", names, data=field, **bound)
+    table = tailrace.suggest_bound(field, rel=1e-2)
+    made = tailrace.report(tmp_path / "a.nc", tmp_path / "b.nc", tmp_path / "r.html", figures=False)
+    cli_tools.tailrace("verify", tmp_path / "a.nc", tmp_path / "b.nc", "--report",
+                       tmp_path / "r.json")
+    found = json.loads((tmp_path / "r.json").read_text())["fields"][0]["fidelity"]
+    ratio = np.array(found["spectrum"]["ratio"])
+    assert np.abs(ratio - 1).max() > 0.05
+    assert tuple(found["map_axes"]) == table.axes == made["u"].near._axes
+    assert table.wave_numbers == pytest.approx(found["spectrum"]["frequency"])
+    assert table[0].power / table.power == pytest.approx(ratio, rel=1e-6)
+    assert made["u"].near.power_decoded / made["u"].near.power == pytest.approx(ratio, rel=1e-6)
+    kept = np.argmax(np.abs(ratio - 1) > 0.05) / len(ratio)
+    assert table[0].spectrum_kept == made["u"].near.spectrum_kept == kept
+    text = (f"along dimensions {', '.join(map(str, table.axes))}" if len(table.axes) > 1
+            else "along dimension 0")
+    assert text in str(table)
+    assert f"along {', '.join(names[at] for at in table.axes)}" in (tmp_path / "r.html").read_text()
 
 
 def test_without_a_bound_six_are_tried_and_one_is_suggested():
@@ -174,6 +205,19 @@ def test_a_fill_value_that_nobody_names_is_said():
     assert "suggested" not in str(table) and "bold" not in table._repr_html_()
     named = tailrace.suggest_bound(field, fill_value=-1e34)
     assert named.unnamed_fill is None and "bold" in named._repr_html_()
+
+
+def test_a_fill_value_that_was_given_is_not_asked_for():
+    field = np.abs(FIELD) ** 20
+    field[:, :5] = -999
+    for how, asked in (({}, True), ({"fill_value": -999.0}, False)):
+        table = tailrace.suggest_bound(np.where(field < 0, np.nan, field) if asked else field,
+                                       rel=[0.5], **how)
+        assert table[0].below > 0.25 and (table.fill_value is None) == asked
+        assert ("as fill_value=" in str(table)) == asked
+        with pytest.raises(ValueError, match=r"it exceeds .* % of the values") as failure:
+            table.suggest()
+        assert ("as fill_value=" in str(failure.value)) == asked
 
 
 def test_a_bound_above_the_values_is_not_suggested():

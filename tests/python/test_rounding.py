@@ -1,5 +1,6 @@
 """significant_digits= rounds like the netCDF-C library, bit for bit; bits() counts information."""
 
+import pickle
 import warnings
 
 import h5py
@@ -235,6 +236,37 @@ def test_packed_values_are_doubted():
         warnings.simplefilter("error")
         assert tailrace.bits(field).artificial_from is None
         assert tailrace.bits(packed, 1.0) > found  # all of it
+
+
+def test_an_undeclared_fill_value_is_named():
+    walk = np.cumsum(RANDOM.normal(size=(40, 3000)), axis=1).astype("f4")
+    gaps = walk.copy()
+    gaps[:, 500:1500] = -1e10
+    with pytest.warns(RuntimeWarning, match=r"data: -1e\+10 seems to be an undeclared fill value: "
+                                            r"pass fill_value=-1e\+10"):
+        distorted = tailrace.bits(gaps)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tailrace.bits(gaps, fill_value=-1e10)
+    assert abs(found - tailrace.bits(walk)) <= 1 and distorted != found
+
+
+def test_zeros_do_not_count_as_information():
+    """Rain in spots: noise from the fourth mantissa bit on, and zeros between the spots."""
+    rain = np.exp(np.cumsum(RANDOM.normal(size=(40, 3000)), axis=1) * 0.1).astype("f4")
+    rain *= (1 + RANDOM.normal(size=rain.shape) * 2.0 ** -4).astype("f4")
+    wet = tailrace.bits(rain)
+    dry = rain.copy()
+    dry[:, 300:1100] = 0
+    dry[:, 2000:2900] = -0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = tailrace.bits(dry)
+    assert abs(found - wet) <= 1 and wet.zeros == 0 and "zeros" not in repr(wet)
+    assert found.zeros == pytest.approx(1700 / 3000) and "zeros (57 %) left out" in repr(found)
+    assert pickle.loads(pickle.dumps(found)).zeros == found.zeros
+    with pytest.raises(ValueError, match="no two neighbours that are numbers other than 0 along"):
+        tailrace.bits(np.array([0.0, 1.0, 0.0]))
 
 
 @pytest.mark.parametrize("data, how, kind, words", [
