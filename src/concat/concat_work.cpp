@@ -222,8 +222,17 @@ Status ConcatWork::hand_on(std::uint64_t place, const ConcatLine::Chunk& chunk, 
     return codec(chunk.dataset, target.like.storage).encode(std::move(values));
   }();
   if (!encoded.ok()) {
-    return encoded.status().within("dataset \"" + target.like.path + "\": chunk " +
-                                   std::to_string(chunk.chunk_index));
+    Status failed = encoded.status();
+    if (failed.code() == Code::codec_failed && codec(chunk.dataset, target.like.storage).lossy()) {
+      failed =
+          Status(failed.code(),
+                 failed.message() +
+                     " (--codec deflate), or make the files with bound abs= instead of rel= or "
+                     "psnr=, which give each file other filter parameters, and with rows in "
+                     "multiples of the chunk");
+    }
+    return failed.within("dataset \"" + target.like.path + "\": chunk " +
+                         std::to_string(chunk.chunk_index));
   }
   ++n_encoded_;
   lane_.push({place, encoded->filter_mask, std::nullopt, std::move(encoded->buffer),

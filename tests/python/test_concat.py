@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import concat_cases
-from cli_tools import ENVIRONMENT, let_clients_forget, numbers, tailrace
+from cli_tools import ENVIRONMENT, datasets, let_clients_forget, numbers, tailrace
 from concat_reference import all_objects, check
 
 pytestmark = pytest.mark.sample(3)
@@ -661,3 +661,25 @@ def test_what_is_not_kept_is_named(ranks, tmp_path):
     assert any("user blocks in front of 2 inputs" in line for line in remarks)
     remarks = concat(tmp_path / "zstd.h5", files, "--codec", "zstd", ranks=ranks)["remarks"]
     assert any("checksums are not kept" in line and "/checked" in line for line in remarks)
+
+
+@pytest.mark.parametrize("bound", ["rel=1e-3", "abs=1e-3"])
+def test_one_step_files_of_trz_need_one_bound(bound, tmp_path):
+    """rel gives each file other filter parameters. The error names what docs/concat.md offers."""
+    files = []
+    for at in range(5):
+        field = np.random.default_rng(at).normal(size=(1, 96, 200)).cumsum(axis=2).astype("f4")
+        with h5py.File(tmp_path / f"in{at}.h5", "w") as file:
+            file.create_dataset("u", data=field, maxshape=(None, 96, 200), chunks=(1, 96, 200))
+        files.append(tmp_path / f"{at}.h5")
+        tailrace("repack", tmp_path / f"in{at}.h5", "-o", files[-1], "--bound", bound,
+                 "--codec", "trz")
+    if bound.startswith("abs"):
+        concat(tmp_path / "out.h5", files)
+    else:
+        done = tailrace("concat", "-o", tmp_path / "out.h5", *files, code=3)
+        assert "--codec deflate" in done.stderr and "bound abs= instead of rel=" in done.stderr
+        assert not (tmp_path / "out.h5").exists()
+        concat(tmp_path / "out.h5", files, "--codec", "deflate")
+    values = [datasets(file)["u"] for file in files]
+    assert np.array_equal(datasets(tmp_path / "out.h5")["u"], np.concatenate(values))
