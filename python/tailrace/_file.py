@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -13,8 +14,8 @@ from types import TracebackType
 from typing import Any, Optional, Union
 
 from ._engine_loader import communicator, engine, plugin_path
-from ._errors import (ArgumentError, ExistsError, StorageError, TailraceError, UnsupportedError,
-                      text_of)
+from ._errors import (ArgumentError, CorruptError, ExistsError, StorageError, TailraceError,
+                      UnsupportedError, text_of)
 from ._group import Group
 from ._keywords import CODECS, FILE, READING, VARIABLE, Bytes, given, with_hints
 from ._model import Encoded, Model, netcdf_path
@@ -80,6 +81,8 @@ class File(Group):
             hint = "" if comm is not None else _forgotten_communicator(str(failure))
             raise type(failure)(str(failure).replace("option replace=on", 'mode "w"') +
                                 hint) from None
+        except CorruptError as failure:
+            raise CorruptError(_other_format(self.filename) or str(failure)) from None
         if self._engine_file.rank == 0:
             for remark in self._engine_file.remarks():
                 warn(remark)
@@ -343,6 +346,27 @@ def _forgotten_communicator(failure: str) -> str:
     return "" if n_ranks == 1 else (
         f"; this process opened the file for itself, but MPI has {n_ranks} ranks: to share the "
         "file, pass comm=MPI.COMM_WORLD")
+
+
+def _other_format(path: str) -> str:
+    """Return the error for a file of another format; empty: it begins like HDF5, or behind a user
+    block."""
+    try:
+        with io.open(path, "rb") as file:  # noqa: UP020 (open is this module's own)
+            size = os.fstat(file.fileno()).st_size
+            first = file.read(8)
+            at = 0
+            while at < size:  # HDF5 searches its signature at 0, 512, 1024, 2048, ...
+                file.seek(at)
+                if file.read(8) == b"\x89HDF\r\n\x1a\n":
+                    return ""
+                at = 2 * at or 512
+    except OSError:
+        return ""
+    if not first:
+        return f"{path}: the file is empty"
+    shown = "".join(chr(one) if 32 <= one < 127 else "." for one in first)
+    return f'{path}: expected HDF5 or netCDF-4, but the file begins with "{shown}"'
 
 
 def _close_dropped(engine_file: Any, writes: bool, alone: bool, path: str, pid: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from ._attributes import Attributes
 from ._encoding import BOUNDS, storage_keywords
 from ._errors import ArgumentError, NotFoundError, TailraceError, text_of
-from ._keywords import CODECS, NETCDF, VARIABLE, given, with_hints
+from ._keywords import CODECS, NETCDF, VARIABLE, given, nearest, with_hints
 from ._losses import losses_of, refuse
 from ._model import joined, type_of
 from ._printable import printable
@@ -105,24 +105,28 @@ class Group(Mapping[str, Any]):
     # --- looking up -------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Any:
-        model = self._file._model()
         path = joined(self.path, text_of("the name of a variable or group", name))
+        found = self._at(path)
+        if found is None:
+            parent, _, last = path.rpartition("/")
+            group = self._at(parent or "/")
+            hint = nearest(last, group) if isinstance(group, Group) else ""
+            raise NotFoundError(f"{self._file.filename} has no variable or group {path}{hint}")
+        return found
+
+    def _at(self, path: str) -> Any:
+        """Return the group or variable of an absolute path; None: the file has none."""
+        model = self._file._model()
         group = model.group_at(path)
         if group is not None:
             return self._file if group == 0 else Group(self._file, group)
         parent, _, last = path.rpartition("/")
         group = model.group_at(parent or "/")
         at = None if group is None else model.variable_at(group, last)
-        if at is None:
-            raise NotFoundError(f"{self._file.filename} has no variable or group {path}")
-        return Variable(self._file, at)
+        return None if at is None else Variable(self._file, at)
 
     def __contains__(self, name: object) -> bool:
-        try:
-            self[str(name)]
-        except NotFoundError:
-            return False
-        return True
+        return self._at(joined(self.path, str(name))) is not None
 
     def __iter__(self) -> Iterator[str]:
         yield from self.variables

@@ -30,6 +30,17 @@ _BOOKKEEPING = ("_Netcdf4Dimid", "_Netcdf4Coordinates", "_NCProperties", "_nc3_s
                 "DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME", "_FillValue")
 
 
+class References(dict[str, Any]):
+    """Result of references(): kerchunk's document, a dictionary that prints as one line."""
+
+    def __repr__(self) -> str:
+        refs = self.get("refs", {})
+        n_chunks = sum(isinstance(one, list) for one in refs.values())
+        n_variables = sum(key.endswith("/.zarray") for key in refs)
+        return (f"<tailrace.references: {n_variables:,} variables, {n_chunks:,} chunks in place; "
+                "a dict of \"version\" and \"refs\">")
+
+
 def references(path: Any, output: Any = None, *, url: Optional[str] = None) -> dict[str, Any]:
     """Make a kerchunk document (version 1) of the chunk addresses of an HDF5 or netCDF-4 file.
 
@@ -60,7 +71,7 @@ def references(path: Any, output: Any = None, *, url: Optional[str] = None) -> d
                 for key, value in _entries(variable, field, target):
                     found[f"{prefix}{variable.name}/{key}"] = value
     _consolidate(found)
-    made = {"version": 1, "refs": found}
+    made = References(version=1, refs=found)
     if output is not None:
         with open(path_of(output), "w", encoding="utf-8") as written:
             json.dump(made, written)

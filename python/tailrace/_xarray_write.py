@@ -761,7 +761,28 @@ class _Writer:
                                 f"drop_vars({name!r}) leaves them as they are")
         if not self._starts:
             there.attrs.update(variable.attributes)
+        if self._append_dim is not None and there.dims == variable.dims == (name,) and moved:
+            _remark_on_order(there, self._starts[name], np.asarray(variable.values))
         there.write(variable.values, progress=progress, at=key)
+
+
+def _remark_on_order(there: Variable, n_before: int, new: np.ndarray[Any, Any]) -> None:
+    """Warn of appended values of a coordinate that the file has already, or that turn back."""
+    before = np.asarray(there[:n_before])
+    if not n_before or not new.size or {before.dtype.kind, new.dtype.kind} - set("iuf"):
+        return
+    where = f"{there._file.filename}: coordinate {there.path}"
+    units = there.attrs.get("units", "")
+    unit = f" {units}" if isinstance(units, str) and units else ""
+    known = new[np.isin(new, before)]
+    if known.size:
+        warn(f"{where}: {known.size} of {new.size} appended values are in the file already, the "
+             f"first is {known[0]:g}{unit}")
+        return
+    steps = np.diff(np.concatenate([before.astype("f8"), new.astype("f8")]))
+    if not ((steps > 0).all() or (steps < 0).all()):
+        warn(f"{where} is not monotonic: {new[0]:g} to {new[-1]:g} are appended after "
+             f"{before[-1]:g}{unit}")
 
 
 def _only_bound(encoding: Mapping[str, Any], has: str) -> bool:

@@ -166,3 +166,42 @@ def test_an_older_file_stays_if_a_variable_cannot_be_stored_at_close(tmp_path, w
     with h5py.File(path) as file:
         assert "newer" in file and "older" not in file
     assert not pathlib.Path(f"{path}.partial").exists()
+
+
+@pytest.mark.parametrize("begin, words", [
+    (b"this is no file of HDF5", 'the file begins with "this is "'),
+    (b"\x00\xff", 'the file begins with ".."'), (b"", "the file is empty")])
+def test_files_of_other_formats_are_named(begin, words, tmp_path):
+    path = tmp_path / "other.txt"
+    path.write_bytes(begin)
+    with pytest.raises(OSError, match=words) as failure:
+        tailrace.open(path)
+    assert str(path) in str(failure.value) and "signature" not in str(failure.value)
+
+
+def test_a_file_behind_a_user_block_is_not_one_of_another_format(tmp_path):
+    """Its first bytes are text, and HDF5's error stays."""
+    whole, path = tmp_path / "whole.nc", tmp_path / "cut.nc"
+    with tailrace.open(whole, "w") as file:
+        file.create_variable("u", ("x",), data=np.arange(9000.0))
+    data = whole.read_bytes()
+    path.write_bytes(b"text".ljust(512) + data[:len(data) // 5])
+    with pytest.raises(OSError) as failure:
+        tailrace.open(path)
+    assert "begins with" not in str(failure.value)
+
+
+def test_wrong_names_suggest_the_nearest(tmp_path):
+    with tailrace.open(tmp_path / "u.nc", "w") as file:
+        file.create_variable("sst", ("x",), data=np.arange(9.0))
+        file.create_group("ocean").create_variable("salt", ("x",), data=np.arange(9.0))
+        for name, nearest in (("sstt", "sst"), ("ocaen", "ocean"), ("ocean/slat", "salt"),
+                              ("/ocean/salts", "salt")):
+            with pytest.raises(KeyError, match=f'or group /.*; did you mean "{nearest}"'):
+                file[name]
+            assert name not in file
+        for name in ("pressure", "nothing/like/this", "sst/inside"):
+            with pytest.raises(KeyError) as failure:
+                file[name]
+            assert "did you mean" not in str(failure.value) and name not in file
+        assert "sst" in file and "ocean/salt" in file

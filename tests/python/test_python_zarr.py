@@ -311,6 +311,8 @@ def test_holes_exact_chunks_and_foreign_files(user_block, tmp_path):
         file["nan"].attrs["_FillValue"] = np.float32("nan")
     document = tailrace.references(path, tmp_path / "refs.json")
     assert json.loads((tmp_path / "refs.json").read_text()) == document
+    assert len(repr(document)) < 120 and "chunks in place" in repr(document)
+    assert f"{len(h5py.File(path)):,} variables" in repr(document)
     refs = document["refs"]
     assert isinstance(refs["zero/1.0"], list) and refs["zero/3.1"].startswith("base64:")
     store = zarr.storage.FsspecStore.from_url(

@@ -4,6 +4,8 @@ Added values must read back unchanged. Values that the file's variables cannot r
 units, and other lengths are refused with a message, and the file does not change.
 """
 
+import warnings
+
 import netCDF4
 import numpy as np
 import pytest
@@ -45,6 +47,26 @@ def test_appending_equals_what_was_one_before(keys, tmp_path):
         assert error <= (keys.get("abs") or (0.006 if keys else 0)) and (not keys or error > 0)
     with tailrace.open(target) as file:
         assert (file["t"].attrs.get("tailrace_bound_mode") == "abs") == ("abs" in keys)
+
+
+def test_times_that_are_appended_twice_are_named(tmp_path):
+    target, whole = tmp_path / "out.nc", dataset()
+    encoding = {"time": {"units": "hours since 2001-01-01"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        tailrace.write_dataset(whole.isel(time=slice(0, 5)), target, append_dim="time",
+                               encoding=encoding)
+        tailrace.write_dataset(whole.isel(time=slice(5, 8)), target, append_dim="time")
+    with pytest.warns(RuntimeWarning, match=r"coordinate /time: 2 of 4 appended values are in the "
+                                            r"file already, the first is .* hours since 2001"):
+        tailrace.write_dataset(whole.isel(time=slice(6, 10)), target, append_dim="time")
+    last = tmp_path / "last.nc"
+    tailrace.write_dataset(whole.isel(time=slice(6, 8)), last, append_dim="time",
+                           encoding=encoding)
+    with pytest.warns(RuntimeWarning, match="coordinate /time is not monotonic: .* after"):
+        tailrace.write_dataset(whole.isel(time=slice(0, 2)), last, append_dim="time")
+    with tailrace.open(last) as file:
+        assert len(file["time"][...]) == 4
 
 
 @pytest.mark.parametrize("codec", ["zfp", "sz3"])
