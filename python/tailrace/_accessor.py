@@ -89,10 +89,10 @@ class DatasetAccessor(_Accessor):
         self, *, abs: Bounds = None, rel: Bounds = None, pw_rel: Bounds = None,
         psnr: Bounds = None, codec: str = "trz", sample_bytes: int = SAMPLE_BYTES,
     ) -> BoundTables:
-        """Measure the effects of several bounds on each data variable of float32 or float64, but
-        packed ones, masks, ids and others that stay exact under a bound for all.
+        """Measure the effects of several bounds on each data variable of float32 or float64.
 
-        The arguments are those of tailrace.suggest_bound(). @returns a mapping of the names to
+        Packed variables, masks, ids and others that stay exact under a bound for all are left out.
+ The arguments are those of tailrace.suggest_bound(). @returns a mapping of the names to
         tables; its encoding() is the argument of to_netcdf().
         """
         return suggest_bounds(self._data, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, codec=codec,

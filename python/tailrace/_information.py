@@ -125,7 +125,7 @@ def bits(data: Any, information: float = 0.99, *, axis: Axes = None, fill_value:
     one with the greatest result counts. Names of dimensions are accepted where the data have them.
     data: float32 or float64, as in suggest_bound(); so are fill_value and sample_bytes. NaN,
     infinities and fill values are left out. So are zeros, which every such rounding keeps: a zero
-    beside a zero would look like information down to the last bit. An undeclared fill value
+    next to a zero would look like information down to the last bit. An undeclared fill value
     distorts the result: a RuntimeWarning names it.
 
     Store the bits by significant_digits=bits(u), quantize_mode="BitRound", or by the bound
