@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "trz/base/dtype.hpp"
+#include "trz/base/set_number.hpp"
 
 namespace tailrace {
 
@@ -75,7 +76,7 @@ struct Lanes {
 /// The fill value in the type T; nothing if it is not set, is NaN, or T cannot represent it.
 template <class T>
 std::optional<T> fill_as(const std::optional<double>& fill) {
-  if (!fill || std::isnan(*fill)) return std::nullopt;
+  if (set_number(fill) == nullptr) return std::nullopt;
   if constexpr (std::is_integral_v<T>) {
     const double past = std::ldexp(1.0, std::numeric_limits<T>::digits);
     const auto least = static_cast<double>(std::numeric_limits<T>::min());
@@ -83,5 +84,19 @@ std::optional<T> fill_as(const std::optional<double>& fill) {
   }
   return static_cast<T>(*fill);
 }
+
+/// Tests values for a fill value. If the fill value is not set, compares with 0: the memory of an
+/// unset optional may hold a signalling NaN. See set_number().
+template <class T>
+class FillTest {
+ public:
+  explicit FillTest(const std::optional<T>& fill)
+      : is_set_(fill.has_value()), value_(fill.value_or(T{})) {}
+  bool operator()(T x) const { return is_set_ && x == value_; }
+
+ private:
+  bool is_set_;
+  T value_;
+};
 
 }  // namespace tailrace

@@ -163,7 +163,7 @@ template <class T>
 class Comparer {
  public:
   Comparer(const T* original, const T* decoded, Allowance allowed, std::optional<T> fill)
-      : original_(original), decoded_(decoded), allowed_(allowed), fill_(fill) {}
+      : original_(original), decoded_(decoded), allowed_(allowed), fill_(fill), is_fill_(fill) {}
 
   ChunkComparison compare(std::size_t n) {
     result_.n_values = n;
@@ -175,7 +175,7 @@ class Comparer {
   }
 
  private:
-  bool is_fill(T x) const { return fill_ && x == *fill_; }
+  bool is_fill(T x) const { return is_fill_(x); }
 
   bool compare_fast(std::size_t start, std::size_t n_block) {
     if constexpr (std::is_floating_point_v<T>) {
@@ -256,6 +256,7 @@ class Comparer {
   const T* decoded_;
   Allowance allowed_;
   std::optional<T> fill_;
+  FillTest<T> is_fill_;
   ChunkComparison result_;
 };
 
@@ -494,13 +495,13 @@ ValueRange value_range(DType dtype, std::span<const std::byte> values,
 MagnitudeCount count_below(DType dtype, std::span<const std::byte> values, double bound,
                            std::optional<double> fill_value) {
   return visit_dtype(dtype, [&]<class T>() {
-    const std::optional<T> fill = fill_as<T>(fill_value);
+    const FillTest<T> is_fill(fill_as<T>(fill_value));
     const std::span<const T> all(reinterpret_cast<const T*>(values.data()),
                                  values.size() / sizeof(T));
     MagnitudeCount count;
     for (const T value : all) {
       const double magnitude = std::fabs(static_cast<double>(value));
-      const bool counts = magnitude > 0 && magnitude < kInfinity && !(fill && value == *fill);
+      const bool counts = magnitude > 0 && magnitude < kInfinity && !is_fill(value);
       count.n_nonzero += counts ? 1 : 0;
       count.n_below += counts && magnitude < bound ? 1 : 0;
     }

@@ -72,7 +72,7 @@ std::optional<double> hdf5_fill(const StoredDataset& field) {
   } else if (field.fill_number) {
     fill = fill_for_dtype(*field.fill_number, dtype);
   }
-  return fill && *fill == 0 ? std::nullopt : fill;
+  return fill.value_or(0) == 0 ? std::nullopt : fill;
 }
 
 /// True if a dataset that is not a field is stored as the plain bytes of its elements, without

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 
+#include "codec/value_lanes.hpp"
 #include "core/codec_registry.hpp"
 #include "field/candidates.hpp"
 #include "field/chunk_estimator.hpp"
@@ -197,12 +198,12 @@ Status add_errors(const StridedValues& part, const std::string& plugin_path, Tar
   TAILRACE_TAKE(EncodedBytes encoded, codec->encode(Buffer::copy_of(original.bytes())));
   TAILRACE_TAKE(Buffer decoded, codec->decode(std::move(encoded)));
   const double bound = target.field->resolved.absolute_bound;
-  const std::optional<double> fill = target.field->definition.options.fill_value;
+  const FillTest<double> is_fill(target.field->definition.options.fill_value);
   double squares = 0;
   const auto add = [&]<class T>(const T* before, const T* after) {
     for (std::uint64_t i = 0; i < piece.n_values(); ++i) {
       const auto x = static_cast<double>(before[i]);
-      if (!std::isfinite(x) || (fill && x == *fill)) continue;
+      if (!std::isfinite(x) || is_fill(x)) continue;
       const double error = (x - static_cast<double>(after[i])) / bound;
       squares += error * error;
       ++target.n_values;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "codec/value_lanes.hpp"
 #include "field/field_state.hpp"
 #include "policy/chunk_shape.hpp"
 
@@ -187,9 +188,10 @@ void replace_in(const Extents& extents, std::span<const std::uint8_t> covered, b
   level.values = values;
   level.state.resize(values.size());
   Mean<T> mean;
+  const FillTest<T> is_fill(fill_value);
   bool any_known = false;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const bool usable = std::isfinite(values[i]) && !(fill_value && values[i] == *fill_value);
+    const bool usable = std::isfinite(values[i]) && !is_fill(values[i]);
     level.state[i] = covered[i] != 0 ? open : usable ? known : ignored;
     any_known = any_known || level.state[i] == known;
     if (covered[i] != 0 && usable) mean.add(values[i]);

@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cfenv>
 #include <cmath>
 #include <limits>
 
+#include "trz/base/set_number.hpp"
 #include "trz/book/book.hpp"
 #include "trz/client_data.hpp"
 
@@ -145,6 +147,24 @@ TEST(TrzClientData, FillValuesAreRecordedInTheFieldsType) {
   EXPECT_EQ(recorded_fill(DType::f32, std::nan("")), std::nullopt);
   EXPECT_EQ(recorded_fill(DType::i32, 7.0), std::nullopt);
   EXPECT_EQ(recorded_fill(DType::f32, std::nullopt), std::nullopt);
+}
+
+TEST(TrzClientData, AnUnsetFillValueRaisesNoFloatingPointException) {
+  for (const double left : {std::numeric_limits<double>::signaling_NaN(), 5e-324}) {
+    std::optional<double> fill = left;
+    fill.reset();  // Its memory keeps the number.
+    std::feclearexcept(FE_ALL_EXCEPT);
+    EXPECT_EQ(recorded_fill(DType::f32, fill), std::nullopt);
+    EXPECT_EQ(recorded_fill(DType::f64, fill), std::nullopt);
+    EXPECT_EQ(set_number(fill), nullptr);
+    EXPECT_EQ(std::fetestexcept(FE_INVALID | FE_UNDERFLOW), 0);
+  }
+  for (const double number : {0.0, -1.5, 5e-324, std::numeric_limits<double>::infinity()}) {
+    const std::optional<double> set = number;
+    EXPECT_EQ(set_number(set), &*set);
+  }
+  const std::optional<double> nan = -std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(set_number(nan), nullptr);
 }
 
 TEST(TrzClientData, TextBecomesARequest) {

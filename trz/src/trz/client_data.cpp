@@ -7,6 +7,7 @@
 #include <limits>
 #include <string>
 
+#include "trz/base/set_number.hpp"
 #include "trz/book/book.hpp"
 
 namespace tailrace::trz {
@@ -211,13 +212,14 @@ Result<ClientData> read_client_words(std::span<const std::uint32_t> words) {
 }
 
 std::optional<double> recorded_fill(DType dtype, std::optional<double> fill_value) {
-  if (!fill_value || std::isnan(*fill_value) || !is_floating(dtype)) return std::nullopt;
-  if (dtype == DType::f64) return fill_value;
+  const double* const fill = set_number(fill_value);
+  if (fill == nullptr || !is_floating(dtype)) return std::nullopt;
+  if (dtype == DType::f64) return *fill;
   constexpr auto greatest = static_cast<double>(std::numeric_limits<float>::max());
-  if (std::fabs(*fill_value) > greatest) {
-    return std::copysign(std::numeric_limits<double>::infinity(), *fill_value);
+  if (std::fabs(*fill) > greatest) {
+    return std::copysign(std::numeric_limits<double>::infinity(), *fill);
   }
-  return static_cast<double>(static_cast<float>(*fill_value));
+  return static_cast<double>(static_cast<float>(*fill));
 }
 
 Settings read_settings(SettingsReader& keys) {

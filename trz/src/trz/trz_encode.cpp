@@ -12,6 +12,7 @@
 #include <limits>
 #include <utility>
 
+#include "trz/base/set_number.hpp"
 #include "trz/chunk_header.hpp"
 #include "trz/encode_work.hpp"
 #include "trz/entropy/patches.hpp"
@@ -682,8 +683,8 @@ Result<std::size_t> encode_floats(Work& work, std::span<std::uint8_t> out) {
   const auto* values = reinterpret_cast<const T*>(work.values.data());
   T fill_value{};
   const T* fill = nullptr;
-  if (work.type.fill_value && !std::isnan(*work.type.fill_value)) {
-    fill_value = static_cast<T>(*work.type.fill_value);
+  if (const double* const stated = set_number(work.type.fill_value); stated != nullptr) {
+    fill_value = static_cast<T>(*stated);
     fill = &fill_value;
   }
   if (work.type.kind == BoundKind::pointwise) {

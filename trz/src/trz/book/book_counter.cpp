@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "trz/base/set_number.hpp"
 #include "trz/chunk_header.hpp"
 #include "trz/entropy/byte_section.hpp"
 #include "trz/predict/choose.hpp"
@@ -126,8 +127,8 @@ Status count_floats(const ChunkType& type, const Settings& settings, const T* va
                     BookHistograms& histograms, Workspace& workspace) {
   T fill_value{};
   const T* fill = nullptr;
-  if (type.fill_value && !std::isnan(*type.fill_value)) {
-    fill_value = static_cast<T>(*type.fill_value);
+  if (const double* const stated = set_number(type.fill_value); stated != nullptr) {
+    fill_value = static_cast<T>(*stated);
     fill = &fill_value;
   }
   LatticeJob<T> job;

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "trz/base/buffer.hpp"
+#include "trz/base/set_number.hpp"
 #include "trz/chunk_header.hpp"
 #include "trz/entropy/code_sections.hpp"
 #include "trz/entropy/code_stream.hpp"
@@ -266,8 +267,8 @@ template <class T>
 Estimate estimate_floats(const EstimateInput& input) {
   T fill_value{};
   const T* fill = nullptr;
-  if (input.type.fill_value && !std::isnan(*input.type.fill_value)) {
-    fill_value = static_cast<T>(*input.type.fill_value);
+  if (const double* const stated = set_number(input.type.fill_value); stated != nullptr) {
+    fill_value = static_cast<T>(*stated);
     fill = &fill_value;
   }
   const StridedSource<T> source(input.values);
