@@ -17,6 +17,12 @@ Status bad_field(const std::string& path, const std::string& why) {
   return Status(Code::invalid_argument, "field \"" + path + "\": " + why);
 }
 
+/// Hint for a call that a step may have once.
+std::string ask_for_end_step(const Comm& comm) {
+  return comm.n_ranks() == 1 ? "call end_step between two steps"
+                             : "did rank " + std::to_string(comm.rank()) + " miss an end_step?";
+}
+
 /// Names of a field's dimensions, as tailrace_field_define_named takes them.
 struct DimensionNames {
   const char* const* names = nullptr;
@@ -209,7 +215,8 @@ tailrace_error tailrace_time_set(tailrace_file* file, const char* path, double v
     tailrace_field field = TAILRACE_NO_FIELD;
     const bool is_defined = opened.writer->has_field(where);
     if (opened.times_of_step.contains(where)) {
-      return tailrace::bad_field(where, "set_time was called twice in this step");
+      return tailrace::bad_field(where, "set_time was called twice in this step; " +
+                                            tailrace::ask_for_end_step(opened.writer->comm()));
     }
     if (is_defined && !opened.times.contains(where)) {
       return tailrace::bad_field(where, "it is defined already; put its values, or choose a path");
@@ -228,6 +235,7 @@ tailrace_error tailrace_time_set(tailrace_file* file, const char* path, double v
       field = opened.field_of_path.at(where);
     }
     opened.times_of_step.insert(where);
+    opened.writer->note_time(where, value);
     const bool writes = opened.writer->comm().is_root();
     if (!writes) return tailrace::Status();
     return opened.writer->put(field, tailrace::Box{}, &value, true);

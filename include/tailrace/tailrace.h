@@ -408,8 +408,9 @@ TAILRACE_API tailrace_error tailrace_coordinate_set(tailrace_file* file, const c
                                                     const void* values, const char* units);
 
 /* Set the time of the open step: the entry of coordinate `path` that belongs to the step's entries
- * of over-time fields. Call it in every step. The first call defines `path` as an over-time field.
- * Alike on all ranks; the value of rank 0 counts.
+ * of over-time fields. Call it in every step that puts one, from the first on, or never: end_step
+ * fails if an entry lacks its time, also for a field without names. The first call defines `path`
+ * as an over-time field. Alike on all ranks: another value on a rank is a disagreement of end_step.
  *   path      coordinate of the time dimension; NULL: "/time".
  *   units     attribute "units", written by the first call: "s", "days since 2000-01-01"; or NULL.
  * Errors: those of define, and invalid_argument (`path` is another field). */

@@ -461,7 +461,8 @@ class File {
                                   std::size(values), std::data(values),
                                   units.empty() ? nullptr : units.c_str()));
   }
-  /// Set the time of the open step, in every step; see tailrace_time_set. Alike on all ranks.
+  /// Set the time of the open step, in every step that puts a field over time, from the first on;
+  /// see tailrace_time_set. Alike on all ranks: other values on a rank make end_step fail.
   /// @param units  attribute of the first call; empty: none.
   /// @param path   coordinate of the time dimension.
   void set_time(double value, const std::string& units = {}, const std::string& path = "/time") {

@@ -241,6 +241,46 @@ Status DimensionTable::check_times(std::span<const NamedDataset> datasets,
   return Status();
 }
 
+/// Paths of the coordinates over time in the nearest group above `path` that has any.
+std::vector<std::string> DimensionTable::times_above(const std::string& path) const {
+  std::vector<std::string> times;
+  for (std::string group = parent_path(path); times.empty(); group = parent_path(group)) {
+    for (const auto& [other, dimension] : dimensions_) {
+      const bool is_time = dimension.unlimited && dimension.has_coordinate;
+      if (is_time && parent_path(other) == group) times.push_back(other);
+    }
+    if (group == "/") break;
+  }
+  return times;
+}
+
+Status DimensionTable::check_unnamed(std::span<const NamedDataset> unnamed,
+                                     std::span<const NamedDataset> datasets) const {
+  for (const NamedDataset& dataset : unnamed) {
+    const std::vector<std::string> times = times_above(dataset.path);
+    if (times.empty()) continue;
+    const std::string* set = nullptr;
+    for (const std::string& time : times) {
+      if (!puts_time(datasets, time)) continue;
+      set = &time;
+      if (dataset.shape[0] <= dimensions_.at(time).coordinate_length) break;
+    }
+    const std::string& time = set == nullptr ? times.front() : *set;
+    const std::uint64_t n_times = dimensions_.at(time).coordinate_length;
+    if (set != nullptr && dataset.shape[0] <= n_times) continue;
+    const std::string what =
+        set == nullptr
+            ? "this step puts its entry " + std::to_string(dataset.shape[0] - 1) +
+                  " (counted from 0) without a time: "
+            : "this step makes its length " + std::to_string(dataset.shape[0]) + ", but ";
+    return misfit(dataset, what + "\"" + time + "\" has " + std::to_string(n_times) +
+                               (n_times == 1 ? " entry" : " entries") +
+                               "; call set_time in each step that puts a field over time, from the "
+                               "first one on, or name the dimensions of a field with other times");
+  }
+  return Status();
+}
+
 Status DimensionTable::check_coordinates(std::span<const Coordinate> coordinates,
                                          std::span<const NamedDataset> waiting,
                                          std::span<const NamedDataset> earlier) const {

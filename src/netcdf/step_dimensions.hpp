@@ -74,6 +74,13 @@ class DimensionTable {
   /// @error invalid_argument  names the call that is missing.
   Status check_times(std::span<const NamedDataset> datasets, std::span<const NamedDataset> waiting,
                      std::span<const NamedDataset> earlier) const;
+  /// Check that the step sets a time for each over-time field without names, once `datasets` are
+  /// added. The times of such a field are the coordinates over time of the nearest group above it
+  /// that has any.
+  /// @param unnamed  put in the step: path and shape after it.
+  /// @error invalid_argument  names the call that is missing.
+  Status check_unnamed(std::span<const NamedDataset> unnamed,
+                       std::span<const NamedDataset> datasets) const;
   /// Check that fields have the dimensions of these coordinates. `waiting`, `earlier`: as above.
   /// @error invalid_argument  lists the dimensions.
   Status check_coordinates(std::span<const Coordinate> coordinates,
@@ -111,6 +118,7 @@ class DimensionTable {
   std::string path_of(const NamedDataset& dataset, std::size_t d) const;
   Status enter(const NamedDataset& dataset, std::size_t d);
   const Dimension* time_of(const NamedDataset& dataset) const;
+  std::vector<std::string> times_above(const std::string& path) const;
   /// True if the dataset's last entry has no time, and the step that adds `datasets` sets none.
   bool lacks_time(const NamedDataset& dataset, std::span<const NamedDataset> datasets) const;
 

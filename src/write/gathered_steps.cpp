@@ -249,6 +249,19 @@ std::vector<NamedDataset> GatheredSteps::named_steps(bool take_part) const {
   return named;
 }
 
+std::vector<NamedDataset> GatheredSteps::unnamed_steps() const {
+  std::vector<NamedDataset> unnamed;
+  if (!writing_now_.empty()) return unnamed;
+  for (const auto& [index, field] : fields_) {
+    if (!field.takes_part || !field.step.dimensions.empty()) continue;
+    const std::uint64_t n_full = record_.field(index).n_entries * field.n_per_chunk();
+    Shape shape = field.step.shape;
+    shape.insert(shape.begin(), n_full + field.steps.n_steps() + 1);
+    unnamed.push_back({field.step.path, {}, std::move(shape), true});
+  }
+  return unnamed;
+}
+
 /// Check that no attribute belongs to an object below a waiting field, since that object would take
 /// the field's path. All ranks have the same attributes.
 Status GatheredSteps::check_attributes() const {

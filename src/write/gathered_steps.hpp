@@ -78,6 +78,9 @@ class GatheredSteps {
   /// Fields whose dimensions have names and whose chunk is not full yet, with their lengths after
   /// the step. @param take_part  fields put in this step, or the other ones.
   std::vector<NamedDataset> named_steps(bool take_part) const;
+  /// Fields put in this step whose dimensions have no names, with their lengths after the step.
+  /// Empty during write_now(), which adds no step.
+  std::vector<NamedDataset> unnamed_steps() const;
 
   /// Keep the open step: it is committed, or (if steps are handed over) in flight.
   /// @param number  number of the step.

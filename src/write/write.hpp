@@ -101,6 +101,8 @@ class Writer final {
   Status set_coordinate(Coordinate coordinate) {
     return record_.set_coordinate(std::move(coordinate));
   }
+  /// Record the value of a time of the open step, which the next step compares between ranks.
+  void note_time(const std::string& path, double value) { record_.note_time(path, value); }
   /// True if a field of this path is defined or in the file. The same on every rank.
   bool has_field(const std::string& path) const { return record_.is_taken(path); }
   /// Record that `values` (row-major, box.count) belong at `box`. Not collective; any number of
@@ -226,6 +228,7 @@ class Writer final {
   Status read_dimensions(const std::vector<FieldState>& fields);
   Status check_late_times(const std::vector<FieldState>& fields) const;
   Status try_dimensions(const std::vector<FieldState>& fields) const;
+  std::vector<NamedDataset> unnamed_over_time(std::span<FieldState* const> active) const;
   Status plan_dimensions(std::span<FieldState* const> active);
   Status check_dimensions(std::span<FieldState* const> active);
   Status check_attributes();

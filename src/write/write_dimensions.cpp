@@ -34,14 +34,16 @@ std::vector<NamedDataset> with_coordinates(std::vector<NamedDataset> datasets,
   return datasets;
 }
 
-/// Read the dimensions of an opened file, before the first step that names any. Collective: a
-/// broadcast. All ranks have the same definitions, so all ranks call it or none.
+/// Read the dimensions of an opened file, before the first step that names any, or that continues a
+/// field over time. Collective: a broadcast. All ranks have the same definitions, so all ranks call
+/// it or none.
 Status Writer::read_dimensions(const std::vector<FieldState>& fields) {
-  const auto has_names = [](const FieldState& field) {
-    return field.is_new() && !field.definition.dimensions.empty();
+  const auto needs_them = [this](const FieldState& field) {
+    const bool grows = field.definition.options.over_time && options_.door == Door::steps;
+    return field.is_new() && (grows || !field.definition.dimensions.empty());
   };
   if (knows_dimensions_ || !appended_) return Status();
-  if (record_.coordinates.empty() && std::ranges::none_of(fields, has_names)) return Status();
+  if (record_.coordinates.empty() && std::ranges::none_of(fields, needs_them)) return Status();
   TAILRACE_TRY(output_.finish_commit());  // The code below reads the file.
   const Result<Bytes> received = broadcast_from_root(*comm_, [&](ByteWriter& message) {
     TAILRACE_TAKE(const DimensionTable table, step_dimensions_.open(output_.file()));
@@ -82,6 +84,22 @@ Status Writer::try_dimensions(const std::vector<FieldState>& fields) const {
   return next.add(with_coordinates(std::move(datasets), record_.coordinates));
 }
 
+/// Over-time fields put in the step whose dimensions have no names, with their lengths after it.
+std::vector<NamedDataset> Writer::unnamed_over_time(std::span<FieldState* const> active) const {
+  if (options_.door != Door::steps) return {};
+  std::vector<NamedDataset> datasets = gathered_.unnamed_steps();
+  for (const FieldState* field : active) {
+    const FieldDefinition& definition = field->definition;
+    if (!definition.options.over_time || !definition.dimensions.empty()) continue;
+    if (gathered_.holds(field->number)) continue;
+    datasets.push_back({definition.path,
+                        {},
+                        definition.with_entries(field->n_entries + 1, definition.shape),
+                        true});
+  }
+  return datasets;
+}
+
 /// Check the names and lengths of a step's dimensions. Equal on all ranks; not collective.
 Status Writer::plan_dimensions(std::span<FieldState* const> active) {
   new_placeholders_.clear();
@@ -89,11 +107,14 @@ Status Writer::plan_dimensions(std::span<FieldState* const> active) {
   const std::vector<NamedDataset> datasets =
       with_coordinates(named_datasets(active), record_.coordinates);
   const std::vector<NamedDataset> waiting = gathered_.named_steps(true);
-  if (datasets.empty() && waiting.empty()) return Status();
+  const std::vector<NamedDataset> unnamed = unnamed_over_time(active);
+  const bool may_lack_time = !unnamed.empty() && !dimensions_.empty();
+  if (datasets.empty() && waiting.empty() && !may_lack_time) return Status();
   DimensionTable next = dimensions_;
   TAILRACE_TRY(next.add(datasets));
   const std::vector<NamedDataset> earlier = gathered_.named_steps(false);
   TAILRACE_TRY(next.check_times(datasets, waiting, earlier));
+  TAILRACE_TRY(next.check_unnamed(unnamed, datasets));
   coordinates_fit_ = next.check_coordinates(record_.coordinates, waiting, earlier);
   new_placeholders_ = next.new_placeholders(dimensions_);
   for (const std::string& path : new_placeholders_) {

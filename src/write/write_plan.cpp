@@ -54,17 +54,23 @@ std::optional<std::pair<HeldBox, HeldBox>> find_overlap(std::vector<HeldBox> box
   return std::nullopt;
 }
 
+/// Question for a rank that put the same box twice: it may have put two steps in one.
+std::string missed_step_hint(const HeldBox& a, const HeldBox& b) {
+  if (a.rank != b.rank || a.box != b.box) return "";
+  return "; did rank " + std::to_string(a.rank) + " miss an end_step?";
+}
+
 Status overlap_error(const OwnedField& field, const HeldBox& a, const HeldBox& b) {
   if (field.grid.shape.empty()) {
-    return Status(Code::bad_coverage, "field \"" + field.path +
-                                          "\" is a scalar and was put by rank " +
-                                          std::to_string(a.rank) + " and by rank " +
-                                          std::to_string(b.rank) + "; exactly one rank may put it");
+    return Status(Code::bad_coverage,
+                  "field \"" + field.path + "\" is a scalar and was put by rank " +
+                      std::to_string(a.rank) + " and by rank " + std::to_string(b.rank) +
+                      "; exactly one rank may put it" + missed_step_hint(a, b));
   }
-  return Status(Code::bad_coverage, "field \"" + field.path +
-                                        "\": boxes overlap: " + box_text(a.box) + " of rank " +
-                                        std::to_string(a.rank) + " and " + box_text(b.box) +
-                                        " of rank " + std::to_string(b.rank));
+  return Status(Code::bad_coverage,
+                "field \"" + field.path + "\": boxes overlap: " + box_text(a.box) + " of rank " +
+                    std::to_string(a.rank) + " and " + box_text(b.box) + " of rank " +
+                    std::to_string(b.rank) + missed_step_hint(a, b));
 }
 
 Status hole_error(const OwnedField& field, const Box& chunk, std::uint64_t n_missing) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "trz/base/error_bound.hpp"
+
 namespace tailrace {
 namespace {
 
@@ -126,6 +128,12 @@ Result<PutRecord> StepRecord::check_put(std::size_t number, const Box& box) {
   const FieldState* const found = find(number);
   const bool gone = found == nullptr && number < known_.size() && known_[number].in_file;
   if (!gone && (found == nullptr || found->life == FieldLife::retired)) {
+    if (number < known_.size()) {
+      return note(Status(Code::invalid_argument,
+                         "field \"" + known_[number].path +
+                             "\": its definition was lost with the step that failed; define it "
+                             "again, and put with the field that define returns"));
+    }
     const bool none = number == static_cast<std::size_t>(-1);
     return note(Status(Code::invalid_argument,
                        none
@@ -231,6 +239,10 @@ std::string StepRecord::definitions_text() const {
   }
   for (const PendingAttribute& attribute : attributes) text += attribute_text(attribute);
   for (const Coordinate& coordinate : coordinates) text += coordinate_text(coordinate);
+  for (const auto& [path, value] : times) {
+    // 0 and -0 are the same time.
+    text += "the value of set_time for \"" + path + "\": " + number_text(value + 0.0) + "\n";
+  }
   return text;
 }
 
@@ -250,6 +262,7 @@ void StepRecord::forget_step(bool failed) {
     field.begun_chunks = {};
   }
   put_status = Status();
+  times.clear();
   if (failed) attributes.clear();
   if (failed) coordinates.clear();
 }
@@ -264,6 +277,7 @@ void StepRecord::forget_open_step() {
   put_status = Status();
   attributes.clear();
   coordinates.clear();
+  times.clear();
 }
 
 // --- A step's own copy of what was recorded for it.

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/comm.hpp"
@@ -35,6 +36,8 @@ class StepRecord {
   Status set_attribute(const std::string& object_path, const std::string& name,
                        AttributeValue value);
   Status set_coordinate(Coordinate coordinate);
+  /// Add a time to the definitions, which all ranks must give alike.
+  void note_time(const std::string& path, double value) { times.emplace_back(path, value); }
   Status put(std::size_t number, const Box& box, const void* values, bool copy,
              const std::int64_t* strides = nullptr);
   Status put_source(std::size_t number, const Box& box, BoxSource& source);
@@ -75,6 +78,7 @@ class StepRecord {
   std::vector<FieldState> fields;
   std::vector<PendingAttribute> attributes;
   std::vector<Coordinate> coordinates;
+  std::vector<std::pair<std::string, double>> times;  ///< Path and value: compared, not written.
   Status put_status;  ///< The first bad call since the last step, on this rank.
 
  private:

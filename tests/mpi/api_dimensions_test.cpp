@@ -478,6 +478,131 @@ TEST(ApiTimes, TwoTimesInAStepAreNamed) {
   check_times(path, 2);
 }
 
+/// One field over time without names.
+struct Unnamed {
+  explicit Unnamed(tailrace::File& opened, const std::string& options)
+      : file(&opened), u(opened.define<double>("/u", {8}, options)) {}
+  void put(std::uint64_t step) {
+    put_boxes<double>(u, mine(cut({8}, n_ranks())), step, rough_value<double>);
+  }
+  void write(std::uint64_t step) {
+    put(step);
+    file->set_time(static_cast<double>(step), "s");
+    file->end_step();
+  }
+  tailrace::File* file;
+  Field<double> u;
+};
+
+constexpr std::array<const char*, 2> kChunksOfOneAndOfThreeSteps = {"over-time=on",
+                                                                    "over-time=on,chunk=3x8"};
+
+TEST(ApiTimes, AFieldWithoutNamesNeedsATimeInEachStep) {
+  for (const char* mode : {"mode=sync", "mode=async"}) {
+    for (const char* options : kChunksOfOneAndOfThreeSteps) {
+      const std::string path = scratch();
+      for (int run = 0; run < 2; ++run) {
+        auto file = run == 0 ? create(path, std::string(mode) + ",replace=on") : open(path, mode);
+        Unnamed timed(file, options);
+        const std::uint64_t first = run == 0 ? 0 : 4;
+        for (std::uint64_t step = first; step < first + 2; ++step) timed.write(step);
+        timed.put(first + 2);
+        const std::string entry = "entry " + std::to_string(first + 2);
+        expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                          {"field \"/u\"", entry.c_str(), "without a time", "set_time"});
+        timed.write(first + 2);
+        timed.write(first + 3);
+        file.close();
+      }
+      check_times(path, 8);
+    }
+  }
+}
+
+TEST(ApiTimes, AFieldWithoutNamesNeedsATimeInAContinuedFile) {
+  const std::string path = scratch();
+  for (int run = 0; run < 2; ++run) {
+    auto file = run == 0 ? create(path) : open(path);
+    Unnamed timed(file, "over-time=on");
+    if (run == 0) {
+      timed.write(0);
+      file.close();
+      continue;
+    }
+    timed.put(1);
+    expect_everywhere(outcome_of([&] { file.close(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                      {"field \"/u\"", "entry 1", "set_time"});
+  }
+  check_times(path, 1);
+}
+
+TEST(ApiTimes, ALateFirstTimeBesideAFieldWithoutNamesIsAnError) {
+  for (const char* options : kChunksOfOneAndOfThreeSteps) {
+    const std::string path = scratch();
+    auto file = create(path, "replace=on");
+    Unnamed timed(file, options);
+    for (std::uint64_t step = 0; step < 2; ++step) {
+      timed.put(step);
+      file.end_step();
+    }
+    timed.put(2);
+    file.set_time(2);
+    expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_INVALID_ARGUMENT,
+                      {"field \"/u\"", "length 3, but \"/time\" has 1 entry", "set_time",
+                       "from the first one on"});
+    timed.put(2);
+    file.end_step();
+    file.close();
+    if (!is_root()) continue;
+    EXPECT_EQ(StockFile(path).shape("/u"), (Shape{3, 8}));
+    EXPECT_FALSE(StockFile(path).has("/time"));
+  }
+}
+
+TEST(ApiTimes, ValuesThatDifferBetweenRanksAreADisagreement) {
+  if (n_ranks() == 1) return;
+  for (const char* mode : {"mode=sync", "mode=async"}) {
+    const std::string path = scratch();
+    auto file = create(path, std::string(mode) + ",replace=on");
+    Timed timed(file);
+    timed.write(0);
+    timed.put(1);
+    file.set_time(is_last() ? 2.5 : 1.5);
+    expect_everywhere(outcome_of([&] { file.end_step(); }), TAILRACE_ERROR_DISAGREEMENT,
+                      {"set_time for \"/time\"", "rank 0 has 1.5", "has 2.5"});
+    timed.put(1);
+    file.set_time(is_last() ? -0.0 : 0.0);  // Equal times.
+    EXPECT_EQ(outcome_of([&] { file.end_step(); }).text, "");
+    file.close();
+    check_times(path, 2);
+  }
+}
+
+TEST(ApiTimes, ARankThatMissesAnEndStepIsAsked) {
+  if (n_ranks() == 1) return;
+  const std::string who = "did rank " + std::to_string(n_ranks() - 1) + " miss an end_step?";
+  for (const bool with_times : {true, false}) {
+    const std::string path = scratch();
+    auto file = create(path, "replace=on");
+    auto u = file.define<double>("/u", {{"x", 8 * static_cast<std::uint64_t>(n_ranks())}},
+                                 "over-time=on");
+    const Box box({8 * static_cast<std::uint64_t>(rank())}, {8});
+    const std::vector<double> values(8, 1.5);
+    Outcome outcome;
+    for (int step = 0; step < 2; ++step) {
+      if (with_times) (void)outcome_of([&] { file.set_time(step); });
+      u.put(box, values);
+      const bool misses = is_last() && step == 0;
+      if (!misses && outcome.text.empty()) outcome = outcome_of([&] { file.end_step(); });
+      if (!is_last()) break;
+    }
+    expect_everywhere(outcome,
+                      with_times ? TAILRACE_ERROR_INVALID_ARGUMENT : TAILRACE_ERROR_BAD_COVERAGE,
+                      {who.c_str(), with_times ? "set_time was called twice" : "boxes overlap"});
+    file.close();
+  }
+}
+
 // --- names that nothing has
 
 TEST(ApiNames, AnAttributeNeedsAnObject) {
