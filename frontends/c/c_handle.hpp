@@ -9,6 +9,7 @@
 
 #include <unistd.h>
 
+#include <cfenv>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -71,6 +72,14 @@ inline Status with_communicator_hint(const Status& failure, bool alone) {
     return failure;
   }
   const int n_ranks = n_ranks_of_program();
+  const int n_launched = n_ranks_launched();
+  if (n_launched > 1) {
+    return Status(failure.code(), failure.message() +
+                                      "; this process opened the file for itself: MPI_Init has not "
+                                      "been called yet on " +
+                                      std::to_string(n_launched) +
+                                      " ranks; call it first, and pass the communicator");
+  }
   if (n_ranks == 1) return failure;
   return Status(failure.code(),
                 failure.message() + "; this process opened the file for itself, but MPI has " +
@@ -132,9 +141,24 @@ struct tailrace_file {
 
 namespace tailrace {
 
+/// Masks floating-point exceptions until the end of the scope. Then restores the program's traps
+/// and flags. Codecs raise exceptions with denormal numbers, for example, and a program may trap
+/// them (gfortran -ffpe-trap). Threads that start in the scope inherit the mask.
+class MaskedFloats {
+ public:
+  MaskedFloats() { std::feholdexcept(&programs_); }
+  ~MaskedFloats() { std::fesetenv(&programs_); }
+  MaskedFloats(const MaskedFloats&) = delete;
+  MaskedFloats& operator=(const MaskedFloats&) = delete;
+
+ private:
+  std::fenv_t programs_;
+};
+
 /// Run `action`, which returns a Status, and store its failure. Never throws.
 template <class Action>
 tailrace_error guarded(tailrace_file* file, Action&& action) noexcept {
+  const MaskedFloats masked;
   try {
     const Status status = std::forward<Action>(action)();
     return status.ok() ? TAILRACE_OK : remember(file, status.code(), status.message().c_str());

@@ -161,14 +161,17 @@ Status check_guards(const CodecEntry& entry, const CodecRequest& request) {
 
 }  // namespace
 
+Status check_codec_name(std::string_view name) {
+  if (find_codec(name) != nullptr) return Status();
+  return Status(Code::invalid_argument,
+                "codec \"" + std::string(name) + "\" is unknown; choose one of: " + codec_names() +
+                    ", or id=NUMBER for any filter plug-in" + codec_hint(name));
+}
+
 Result<std::unique_ptr<Codec>> make_codec(const CodecRequest& request,
                                           const std::string& plugin_path) {
+  TAILRACE_TRY(check_codec_name(request.name));
   const CodecEntry* entry = find_codec(request.name);
-  if (entry == nullptr) {
-    return Status(Code::invalid_argument,
-                  "codec \"" + request.name + "\" is unknown; choose one of: " + codec_names() +
-                      ", or id=NUMBER for any filter plug-in" + codec_hint(request.name));
-  }
   if (entry->reals_only && !is_floating(request.dtype)) {
     return Status(Code::unsupported, "codec " + request.name + ": cannot bound the errors of " +
                                          std::string(dtype_name(request.dtype)) +

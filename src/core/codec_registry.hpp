@@ -149,6 +149,8 @@ std::string codec_names();
 std::vector<const CodecVariant*> codec_variants();
 std::string codec_variants_text();
 
+/// Check that a codec of this name exists; "auto" is not one. @error invalid_argument  unknown
+Status check_codec_name(std::string_view name);
 /// Make the codec that `request` names. Searches `plugin_path` (folders separated by colons) for
 /// plug-ins first. Not collective. Plug-ins: main thread only, since HDF5 is called.
 /// @error invalid_argument  unknown codec; an unknown setting, or a value out of range.

@@ -36,6 +36,10 @@ std::string mpi_library_version();
 /// collective.
 int n_ranks_of_program();
 
+/// Number of ranks that a launcher (Open MPI, MPICH) has started, from its environment variables;
+/// 1 after MPI_Init, and without a launcher or MPI. Not collective.
+int n_ranks_launched();
+
 /// MPI for programs (CLI, bench). Initialises MPI if the process was started by mpiexec, and
 /// finalises it at the end of the scope. Without MPI, or outside mpiexec, world() is a single rank.
 class MpiSession {

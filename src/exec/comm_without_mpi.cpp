@@ -9,6 +9,7 @@ Result<std::unique_ptr<Comm>> make_mpi_comm(const void*, std::size_t, bool) {
 }
 
 int n_ranks_of_program() { return 1; }
+int n_ranks_launched() { return 1; }
 
 std::string mpi_library_version() { return "none (built without MPI)"; }
 

@@ -445,6 +445,17 @@ int n_ranks_of_program() {
   return n_ranks;
 }
 
+int n_ranks_launched() {
+  int initialised = 0;
+  MPI_Initialized(&initialised);
+  if (initialised != 0) return 1;
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"}) {
+    const char* const value = environment_variable(name);
+    if (value != nullptr) return std::max(1, std::atoi(value));
+  }
+  return 1;
+}
+
 std::string mpi_library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING];
   int length = 0;

@@ -78,6 +78,9 @@ Status Writer::start(bool append) {
   if (path_.empty()) return Status(Code::invalid_argument, "the file's path is empty");
   appended_ = append;
   TAILRACE_TRY(check_front());
+  // Also where no field uses the file's codec: a name with a typing error is not what was meant.
+  const std::string& codec = options_.field_defaults.codec;
+  if (options_.door == Door::steps && codec != "auto") TAILRACE_TRY(check_codec_name(codec));
   if (Status known = parse_scheduler(options_.scheduler).status(); !known.ok()) return known;
   if (!options_.record_path.empty() && options_.mode != StepMode::in_situ) {
     return Status(Code::invalid_argument, "option lab.record needs mode=in_situ");

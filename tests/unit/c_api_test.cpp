@@ -195,6 +195,26 @@ TEST_F(CApi, RecoverReportsWhatItCannotRepair) {
       << tailrace_thread_error();
 }
 
+/// A launcher has started two ranks, which have not called MPI_Init: each is alone.
+TEST_F(CApi, RanksThatHaveNotCalledMpiInitAreNamed) {
+  const char strange[3] = {1, 2, 3};
+  EXPECT_EQ(tailrace_file_create(path_.c_str(), strange, sizeof strange, nullptr, &file_),
+            TAILRACE_ERROR_UNSUPPORTED);
+  const bool has_mpi =
+      std::string(tailrace_thread_error()).find("without MPI") == std::string::npos;
+  create();
+  for (const char* launched : {"1", "2"}) {
+    setenv("OMPI_COMM_WORLD_SIZE", launched, 1);
+    tailrace_file* other = nullptr;
+    EXPECT_NE(tailrace_file_create(path_.c_str(), TAILRACE_SERIAL, nullptr, &other), TAILRACE_OK);
+    const std::string text = tailrace_thread_error();
+    unsetenv("OMPI_COMM_WORLD_SIZE");
+    const bool is_named =
+        text.find("MPI_Init has not been called yet on 2 ranks") != std::string::npos;
+    EXPECT_EQ(is_named, has_mpi && *launched == '2') << text;
+  }
+}
+
 TEST_F(CApi, AHandleOfAnotherMpiIsRefused) {
   const char strange[3] = {1, 2, 3};
   EXPECT_EQ(tailrace_file_create(path_.c_str(), strange, sizeof strange, nullptr, &file_),
