@@ -62,9 +62,34 @@ static tailrace_error remembered(tailrace_file* file, tailrace_error error) {
       return fail(call ": the " kind " is not open; create or open it before"); \
   } while (0)
 
-/* Return the text of this thread's last failure. */
+/* True if a text of the library names a box, a shape or a dimension by its number: "[0:8, 8:16]",
+ * "16x8", "dimension 1". */
+static int names_positions(const char* text) {
+  static const char kDigits[] = "0123456789";
+  const char* const dimension = strstr(text, "dimension ");
+  if (dimension != NULL && strspn(dimension + strlen("dimension "), kDigits) > 0) return 1;
+  for (const char* at = text; *at != '\0'; ++at) {
+    const size_t n_opening = *at == '[' ? 1 : 0;
+    const size_t n = strspn(at + n_opening, kDigits);
+    if (n == 0) continue;
+    at += n_opening + n;
+    const char wanted = n_opening == 1 ? ':' : 'x';
+    if (*at == wanted && strspn(at + 1, kDigits) > 0) return 1;
+    if (*at == '\0') return 0;
+  }
+  return 0;
+}
+
+/* Return the text of this thread's last failure. Boxes and shapes in texts of the library are those
+ * of the file. The text says so, because those of the program have the reverse order. */
 const char* tailrace_fortran_error(void) {
-  return own_text[0] != '\0' ? own_text : tailrace_thread_error();
+  static _Thread_local char noted[4096];
+  if (own_text[0] != '\0') return own_text;
+  const char* const text = tailrace_thread_error();
+  const char* const note = " (boxes and shapes: in the file's order, from 0)";
+  if (!names_positions(text) || strlen(text) + strlen(note) >= sizeof noted) return text;
+  snprintf(noted, sizeof noted, "%s%s", text, note);
+  return noted;
 }
 
 /* Rank of this process in `comm`, a communicator of mpi or mpif.h; NULL: 0. */

@@ -50,6 +50,8 @@ program fortran_module
   call reads_attributes()
   call names_and_times()
   call steps_beside_the_program()
+  call last_time()
+  call order_in_texts()
   call alone()
   call MPI_Allreduce(MPI_IN_PLACE, n_failed, 1, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
   if (rank == 0) print '(i0,a)', n_failed, ' failed'
@@ -468,6 +470,55 @@ contains
     call expect(stat == tailrace_invalid_argument, trim(text))
     call file%close()
   end subroutine calls_too_early
+
+  !> The last entry of /time, beside a field without names, tells a restart its step.
+  subroutine last_time()
+    type(tailrace_file) :: file
+    type(tailrace_reader) :: reader
+    type(tailrace_field) :: field
+    real(real64) :: t
+    integer :: step, stat
+    character(300) :: text
+    call file%create(in_folder('last_time.h5'), comm=MPI_COMM_WORLD%mpi_val, replace=.true.)
+    call file%define('/u', tailrace_int32, [n_ranks], field, over_time=.true.)
+    do step = 1, 3
+      call file%put(field, [step], start=[rank + 1])
+      if (step < 3) call file%set_time(0.5_real64*step)
+      call file%end_step(stat=stat, errmsg=text)
+      call expect((stat == tailrace_ok) .eqv. (step < 3), 'a step without its time: '//trim(text))
+    end do
+    call expect(index(text, 'call set_time in each step') > 0, trim(text))
+    call file%close()
+    call reader%open(in_folder('last_time.h5'), comm=MPI_COMM_WORLD%mpi_val)
+    call expect(reader%n_steps('/u') == 2 .and. reader%n_steps('/time') == 2, 'entries')
+    t = -1
+    call reader%read_step('/time', reader%n_steps('/time'), t)
+    call expect(abs(t - 1) < 1e-12_real64, 'the last time')
+    call reader%close()
+  end subroutine last_time
+
+  !> Texts of the library with boxes or shapes name their order; other texts do not.
+  subroutine order_in_texts()
+    type(tailrace_file) :: file
+    type(tailrace_field) :: field
+    integer :: stat
+    character(400) :: text
+    character(*), parameter :: order = "(boxes and shapes: in the file's order, from 0)"
+    call file%create(in_folder('order.h5'), comm=MPI_COMM_WORLD%mpi_val, codec='tzr', &
+                     replace=.true., stat=stat, errmsg=text)
+    call expect(stat == tailrace_invalid_argument .and. index(text, 'did you mean "trz"?') > 0 .and. &
+                index(text, order) == 0, 'an unknown codec: '//trim(text))
+    call file%create(in_folder('order.h5'), comm=MPI_COMM_WORLD%mpi_val, replace=.true.)
+    call file%define('/u', tailrace_real64, [16, 8], field)
+    call file%put(field, reshape([1d0, 2d0], [1, 2]), start=[17, 1], stat=stat, errmsg=text)
+    call expect(stat /= tailrace_ok .and. index(text, order) > 0, 'outside: '//trim(text))
+    call file%end_step(stat=stat, errmsg=text)
+    call expect(stat /= tailrace_ok .and. index(text, order) > 0, 'a step with it: '//trim(text))
+    call expect_alike(stat, text, 'a box outside')
+    call file%put(field, reshape([1d0, 2d0], [1, 2]), stat=stat, errmsg=text)
+    call expect(index(text, 'its definition was lost') > 0 .and. index(text, order) == 0, trim(text))
+    call file%abandon()
+  end subroutine order_in_texts
 
   !> A file without a communicator is abandoned.
   subroutine alone()
