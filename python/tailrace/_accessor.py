@@ -92,7 +92,7 @@ class DatasetAccessor(_Accessor):
         """Measure the effects of several bounds on each data variable of float32 or float64.
 
         Packed variables, masks, ids and others that stay exact under a bound for all are left out.
- The arguments are those of tailrace.suggest_bound(). @returns a mapping of the names to
+        The arguments are those of tailrace.suggest_bound(). @returns a mapping of the names to
         tables; its encoding() is the argument of to_netcdf().
         """
         return suggest_bounds(self._data, abs=abs, rel=rel, pw_rel=pw_rel, psnr=psnr, codec=codec,
