@@ -4,10 +4,6 @@
 // In most tests only one rank has a reason to fail, and the others must receive the failure.
 // Nothing here may hang: the watchdog of rank_support.hpp turns a deadlock into a failure.
 
-#include <fenv.h>
-
-#include <cfenv>
-#include <cstring>
 #include <fstream>
 #include <optional>
 
@@ -61,37 +57,6 @@ TEST(ApiErrors, AnUnknownCodecFailsTheCreate) {
   for (const char* codec : {"auto", "none", "zstd", "id=32015", "portable"}) {
     create(path, "replace=on,codec=" + std::string(codec)).close();
   }
-}
-
-/// Denormal values raise exceptions in codecs; the program's traps must neither stop it nor change.
-TEST(ApiErrors, TrapsOfTheProgramDoNotStopAStep) {
-  const std::string path = scratch();
-  const int traps = FE_UNDERFLOW | FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW;
-  std::feclearexcept(FE_ALL_EXCEPT);
-  const int before = feenableexcept(traps);
-  auto file = create(path, "codec=trz,bound=abs=1e-30,threads=2");
-  auto u = file.define<double>("/u", kShape, "over-time=on");
-  auto v = file.define<float>("/v", kShape, "over-time=on,bound=pw_rel=1e-3");
-  for (std::uint64_t step = 0; step < 2; ++step) {
-    for (const Box& box : mine(cut(kShape, n_ranks()))) {
-      std::vector<double> denormal(box.n_elements());
-      std::vector<float> single(box.n_elements());
-      for (std::size_t i = 0; i < denormal.size(); ++i) {
-        const std::uint64_t bits = i * 977 + step;
-        const auto bits_of_single = static_cast<std::uint32_t>(bits);
-        std::memcpy(&denormal[i], &bits, sizeof bits);
-        std::memcpy(&single[i], &bits_of_single, sizeof bits_of_single);
-      }
-      u.put_copy(box, denormal);
-      v.put_copy(box, single);
-    }
-    file.end_step();
-  }
-  file.close();
-  EXPECT_EQ(fegetexcept(), traps);
-  EXPECT_EQ(std::fetestexcept(FE_ALL_EXCEPT & ~FE_INEXACT), 0);
-  fedisableexcept(FE_ALL_EXCEPT);
-  feenableexcept(before);
 }
 
 TEST(ApiErrors, APutAfterTheFieldsFirstStepHasFailedNamesTheLostDefinition) {
