@@ -438,10 +438,10 @@ def test_what_is_no_field_is_listed_and_names_can_be_escaped(tmp_path):
              "/pair": "compound of 2 members (i i32, x f32)",
              "/flag": "enum of 2 names over i8", "/words": "string of variable length"}
     done = tailrace("repack", source, "-o", target, "--bound", "abs=1e-3", "--codec", "trz",
-                    "--field", r"a\:b\*:bound=none", "--field", "u[[]0]:bound=none", code=2)
+                    "--field", r"a\:b\*:bound=none", "--field", "u[[]1]:bound=none", code=2)
     assert "matches no field" in done.stderr
     done = tailrace("repack", source, "-o", target, "--bound", "abs=1e-3", "--codec", "trz",
-                    "--field", r"a\:b\*:bound=none", "--field", "u[0]:bound=none", "--json",
+                    "--field", r"a\:b\*:bound=none", "--field", "u[[]0]:bound=none", "--json",
                     tmp_path / "report.json", ranks=2)
     assert "not fields, copied as stored" in re.sub(r"\s+", " ", done.stdout)
     report = json.loads((tmp_path / "report.json").read_text())["files"][0]
