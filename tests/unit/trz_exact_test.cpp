@@ -397,6 +397,14 @@ TEST(TrzExact, FewValuesTakeLittleMoreThanTheirRanks) {
   }
 }
 
+/// The sanitizer sees a sample that goes beyond the values.
+TEST(TrzExact, ASampleStaysWithinAnyNumberOfValues) {
+  for (const std::size_t n : {4096U, 4097U, 4100U, 8191U, 8192U, 8194U, 12288U}) {
+    const auto values = bytes_of(few_values<double>(n, 200));
+    EXPECT_LT(check_round_trip(values, DType::f64, {n}, ratio_preset()), 2 * n) << n;
+  }
+}
+
 TEST(TrzExact, DictionariesThatMakeNoSenseAreRefused) {
   ChunkHead head;
   head.method = Method::exact;

@@ -137,7 +137,7 @@ TEST(TrzNested, ViewsAreTheValuesOfTheWholeInEveryShape) {
       }
     }
   }
-  EXPECT_GT(n_views, test::tier_rounds(150, 12));
+  EXPECT_GT(n_views, test::tier_rounds(150, 20));
 }
 
 TEST(TrzNested, AChunkGrowsByTwoPercentAtMost) {

@@ -73,10 +73,11 @@ class Ranks {
 
  private:
   Entry& entry_of(Raw value) {
+    // The high bits of the product depend on all bits of the value; floats often end in zeros.
     std::size_t at =
-        static_cast<std::size_t>((static_cast<std::uint64_t>(value) * 0x9E3779B97F4A7C15ULL) >> 32);
-    for (at &= mask_; entries_[at].rank != 0 && entries_[at].value != value;
-         at = (at + 1) & mask_) {
+        static_cast<std::size_t>((static_cast<std::uint64_t>(value) * 0x9E3779B97F4A7C15ULL) >>
+                                 (64 - std::bit_width(mask_)));
+    for (; entries_[at].rank != 0 && entries_[at].value != value; at = (at + 1) & mask_) {
     }
     return entries_[at];
   }
@@ -127,7 +128,9 @@ ExactAttempt encode_as_ranks(const ChunkHead& head, std::span<const std::byte> b
   if (n_words_max < 2) return {};
   if (n > kScattered) {
     if (!ranks.prepare(kScattered, workspace)) return {{}, true};
-    for (std::size_t k = 0; k < kScattered; ++k) ranks.add(values[k * (n / kScattered) + k % 7]);
+    for (std::size_t k = 0; k < kScattered; ++k) {
+      ranks.add(values[std::min(k * (n / kScattered) + k % 7, n - 1)]);
+    }
     if (static_cast<double>(ranks.size()) > kDistinctMax * kScattered) return {};
   }
   if (!ranks.prepare(n_words_max, workspace)) return {{}, true};

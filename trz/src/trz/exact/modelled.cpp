@@ -452,7 +452,12 @@ DecodeFailure decode_as_codes(ChunkReader& in, const ChunkHead& head, bool in_fl
   }
   auto* codes = workspace.area<Code>(Slot::transform_values, head.n_values + kModelledSlack);
   if (codes == nullptr) return DecodeFailure::memory_out;
-  const Distances distances{static_cast<std::size_t>(near), static_cast<std::size_t>(far)};
+  // A longer distance than all values means the same: none is that far before another.
+  const auto in_chunk = [&](std::uint64_t distance) {
+    return static_cast<std::size_t>(
+        std::min<std::uint64_t>(distance, std::uint64_t{head.n_values} + kReadMax));
+  };
+  const Distances distances{in_chunk(near), in_chunk(far)};
   const DecodeFailure failure = read_codes(in, distances, head.n_values, codes, workspace);
   if (failure != DecodeFailure::none) return failure;
   if (!in_floats) {
