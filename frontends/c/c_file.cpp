@@ -374,7 +374,10 @@ tailrace_error tailrace_file_wait(tailrace_file* file, const tailrace_step_repor
     file->opened->last_report.reset();
     file->opened->n_reported.reset();
     tailrace::Result<std::optional<tailrace::StepReport>> step = file->opened->writer->wait();
-    if (!step.ok()) file->opened->n_reported = file->opened->writer->n_ended_steps();
+    if (!step.ok()) {
+      file->opened->n_reported = file->opened->writer->n_ended_steps();
+      file->opened->times_of_step.clear();  // A failure drops the open step, too.
+    }
     return step.ok() ? tailrace::keep(file, std::move(*step), report) : step.status();
   });
 }

@@ -365,11 +365,13 @@ def _stated(attributes: Any) -> list[tuple[str, list[str], list[float]]]:
 
 
 def fills_of(dataset: Any) -> dict[str, dict[str, Any]]:
-    """Return the fill values that the encoding of each data variable states. An argument encoding=
-    replaces that encoding."""
-    return {str(name): {key: array.encoding[key] for key in ("_FillValue", "missing_value")
-                        if key in array.encoding}
-            for name, array in dataset.data_vars.items()}
+    """Return the fill value that the encoding of each data variable states, `_FillValue` before
+    `missing_value`: xarray accepts only one. An argument encoding= replaces that encoding."""
+    stated: dict[str, dict[str, Any]] = {}
+    for name, array in dataset.data_vars.items():
+        keys = [key for key in ("_FillValue", "missing_value") if key in array.encoding]
+        stated[str(name)] = {key: array.encoding[key] for key in keys[:1]}
+    return stated
 
 
 @with_hints

@@ -56,7 +56,9 @@ Status take_codec_for_own_bound(const std::string& path, std::size_t n_dimension
 }
 
 bool names_alone(std::string_view pattern, std::string_view path) {
-  return (!has_wildcard(pattern) || path.ends_with(pattern)) && glob_matches(pattern, path);
+  if (!has_wildcard(pattern)) return glob_matches(pattern, path);
+  const bool is_path = pattern == path || (path.starts_with('/') && pattern == path.substr(1));
+  return is_path || pattern == path.substr(path.rfind('/') + 1);
 }
 
 bool named_alone(const std::string& path, const GlobOptions& options) {

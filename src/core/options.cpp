@@ -44,18 +44,17 @@ std::size_t set_length(std::string_view pattern) {
 }
 
 /// Match the element at the start of `pattern`, which is not '*', with a character.
-GlobElement match_element(std::string_view pattern, char character) {
+GlobElement match_element(std::string_view pattern, char character, bool sets) {
   if (pattern.empty()) return {};
   if (pattern.front() == '\\' && pattern.size() > 1) return {2, pattern[1] == character};
   if (pattern.front() == '?') return {1, true};
-  if (const std::size_t length = set_length(pattern); length > 0) {
+  if (const std::size_t length = sets ? set_length(pattern) : 0; length > 0) {
     return {length, set_matches(pattern.substr(1, length - 2), character)};
   }
   return {1, pattern.front() == character};
 }
 
-bool whole_glob_matches(std::string_view pattern, std::string_view text) {
-  if (pattern == text) return true;
+bool whole_glob_matches(std::string_view pattern, std::string_view text, bool sets) {
   std::size_t p = 0;
   std::size_t t = 0;
   std::size_t star = std::string_view::npos;
@@ -64,7 +63,7 @@ bool whole_glob_matches(std::string_view pattern, std::string_view text) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
       star_text = t;
-    } else if (const GlobElement element = match_element(pattern.substr(p), text[t]);
+    } else if (const GlobElement element = match_element(pattern.substr(p), text[t], sets);
                element.matches) {
       p += element.length;
       ++t;
@@ -77,6 +76,12 @@ bool whole_glob_matches(std::string_view pattern, std::string_view text) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+/// A bracket may also be a part of the name: "T [K]" and "*[K]" match "T [K]".
+bool whole_glob_matches(std::string_view pattern, std::string_view text) {
+  return whole_glob_matches(pattern, text, true) ||
+         (pattern.find('[') != std::string_view::npos && whole_glob_matches(pattern, text, false));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ Result<Shape> parse_shape(std::string_view text);
 
 /// True if `text` matches the glob `pattern`: '*' any run, '?' one character, "[xyz]", "[a-z]" one
 /// of these, "[!xyz]" one other; a backslash before any of these or ':' takes it as it is; '/' is
-/// ordinary. A pattern that equals the text matches, so that a name with brackets matches itself.
+/// ordinary. Brackets may also be a part of the name: "*[K]" matches "T [K]".
 /// A pattern without '/' is also tried against the last component of a path.
 bool glob_matches(std::string_view pattern, std::string_view text);
 

@@ -241,12 +241,14 @@ Status DimensionTable::check_times(std::span<const NamedDataset> datasets,
   return Status();
 }
 
-/// Paths of the coordinates over time in the nearest group above `path` that has any.
+/// Paths of the coordinates over time in the nearest group above `path` that has any, without those
+/// of named datasets, which need not have the same times.
 std::vector<std::string> DimensionTable::times_above(const std::string& path) const {
   std::vector<std::string> times;
   for (std::string group = parent_path(path); times.empty(); group = parent_path(group)) {
     for (const auto& [other, dimension] : dimensions_) {
-      const bool is_time = dimension.unlimited && dimension.has_coordinate;
+      const bool is_time =
+          dimension.unlimited && dimension.has_coordinate && dimension.field.empty();
       if (is_time && parent_path(other) == group) times.push_back(other);
     }
     if (group == "/") break;
@@ -268,6 +270,10 @@ Status DimensionTable::check_unnamed(std::span<const NamedDataset> unnamed,
     const std::string& time = set == nullptr ? times.front() : *set;
     const std::uint64_t n_times = dimensions_.at(time).coordinate_length;
     if (set != nullptr && dataset.shape[0] <= n_times) continue;
+    // Only the first time may be late; a coordinate of another length is not that of the dataset.
+    const std::uint64_t n_before = n_times - (set != nullptr ? 1 : 0);
+    if (set == nullptr ? n_before == 0 : n_before > 0) continue;
+    if (set == nullptr && dataset.shape[0] - 1 != n_before) continue;
     const std::string what =
         set == nullptr
             ? "this step puts its entry " + std::to_string(dataset.shape[0] - 1) +

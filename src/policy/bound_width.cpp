@@ -97,7 +97,7 @@ std::string filled_in(std::string_view pattern, const BoundSubject& subject,
 }  // namespace
 
 bool judged_by_range(const ErrorBound& bound, const Guards& guards) {
-  return bound.mode == BoundMode::abs && guards.functions.empty();
+  return bound.mode == BoundMode::abs && guards.functions.empty() && guards.regions.empty();
 }
 
 bool spans_range(double absolute_bound, double least, double greatest) {

@@ -69,7 +69,7 @@ struct BoundVerdict {
 };
 
 /// True if the rule judges this bound although it is not relative to the range: mode abs, unless a
-/// guard limits the errors of a function of the values.
+/// guard limits the errors of a function of the values, or those in regions.
 bool judged_by_range(const ErrorBound& bound, const Guards& guards);
 /// True if one number is within `absolute_bound` of all values of a range, so that an encoder may
 /// erase their differences. Also true of an empty range and of one value.

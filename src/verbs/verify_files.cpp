@@ -4,6 +4,7 @@
 // the dataset's attributes, else 0: a file that states no loss is expected to have none.
 
 #include "verbs/verify_files.hpp"
+#include "core/glob_options.hpp"
 #include "core/option_table.hpp"
 
 #include <fmt/format.h>
@@ -278,7 +279,8 @@ bool is_masked(T value, double fill_value) {
 }
 
 /// Copy the originals of elements that are masked in both files, each by its own fill value, to the
-/// decoded values. The structure comparison reports the different fill values.
+/// decoded values. The structure comparison reports the different fill values. A float that only the
+/// compressed file masks becomes NaN: a change.
 void match_fills(const VerifyTask& task, std::span<const std::byte> original,
                  std::span<std::byte> decoded) {
   visit_dtype(task.dtype, [&]<class T>() {
@@ -287,8 +289,12 @@ void match_fills(const VerifyTask& task, std::span<const std::byte> original,
       T y;
       std::memcpy(&x, original.data() + at, sizeof(T));
       std::memcpy(&y, decoded.data() + at, sizeof(T));
-      if (is_masked(x, *task.fill_value) && is_masked(y, *task.compressed_fill_value)) {
+      if (!is_masked(y, *task.compressed_fill_value)) continue;
+      if (is_masked(x, *task.fill_value)) {
         std::memcpy(decoded.data() + at, &x, sizeof(T));
+      } else if constexpr (std::is_floating_point_v<T>) {
+        y = std::numeric_limits<T>::quiet_NaN();
+        std::memcpy(decoded.data() + at, &y, sizeof(T));
       }
     }
   });
@@ -377,17 +383,18 @@ void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& ta
 Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
                      const FieldAttributes& recorded, const Losses& of_original, VerifyTask& task) {
   std::optional<ErrorBound> requested = requests.bound;
-  // A bound for all fields applies only where loss is possible; see repack_plan.hpp.
-  if (requested &&
-      (!is_floating(*field.dtype) || (recorded.by_tailrace && recorded.bound.lossless()))) {
-    requested.reset();
-  }
+  // A bound for all fields, or those that a wildcard matches, applies only where loss is possible;
+  // see repack_plan.hpp.
+  const bool may_have_loss =
+      is_floating(*field.dtype) && !(recorded.by_tailrace && recorded.bound.lossless());
+  if (!may_have_loss) requested.reset();
   FieldOptions options;
   for (const FieldPattern& pattern : requests.patterns) {
     if (!glob_matches(pattern.glob, field.path)) continue;
     for (const KeyValue& entry : pattern.options) {
       TAILRACE_TRY(apply_field_option(entry, options));
-      if (entry.first == "bound") requested = options.bound;
+      const bool applies = may_have_loss || names_alone(pattern.glob, field.path);
+      if (entry.first == "bound" && applies) requested = options.bound;
     }
   }
   if (options.fill_value) {

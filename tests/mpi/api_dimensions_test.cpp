@@ -559,6 +559,29 @@ TEST(ApiTimes, ALateFirstTimeBesideAFieldWithoutNamesIsAnError) {
   }
 }
 
+/// The named field has a time every second step; the other one has entries of its own.
+TEST(ApiTimes, AFieldWithoutNamesNeedsNoTimeBesideANamedOne) {
+  const std::string path = scratch();
+  for (int run = 0; run < 2; ++run) {
+    auto file = run == 0 ? create(path, "replace=on") : open(path);
+    auto u = file.define<double>("/u", {{"x", 8}}, "over-time=on");
+    auto diagnostic = file.define<double>("/diagnostic", {8}, "over-time=on");
+    for (std::uint64_t step = 0; step < 4; ++step) {
+      const std::uint64_t entry = 4 * static_cast<std::uint64_t>(run) + step;
+      put_boxes<double>(diagnostic, mine(cut({8}, n_ranks())), entry, rough_value<double>);
+      if (step % 2 == 0) {
+        put_boxes<double>(u, mine(cut({8}, n_ranks())), entry, rough_value<double>);
+        file.set_time(static_cast<double>(entry), "s");
+      }
+      EXPECT_EQ(outcome_of([&] { file.end_step(); }).text, "") << step;
+    }
+    file.close();
+  }
+  if (!is_root()) return;
+  EXPECT_EQ(StockFile(path).shape("/diagnostic"), (Shape{8, 8}));
+  EXPECT_EQ(StockFile(path).shape("/time"), (Shape{4}));
+}
+
 TEST(ApiTimes, ValuesThatDifferBetweenRanksAreADisagreement) {
   if (n_ranks() == 1) return;
   for (const char* mode : {"mode=sync", "mode=async"}) {

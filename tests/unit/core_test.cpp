@@ -179,6 +179,8 @@ TEST(Options, BytesAndShapesAndGlobs) {
   EXPECT_TRUE(glob_matches("v[!0-9-]*", "/vx"));
   EXPECT_TRUE(glob_matches("v[]]", "/v]"));
   EXPECT_TRUE(glob_matches("[xy", "/[xy"));
+  EXPECT_TRUE(glob_matches("*[K]", "/T [K]"));
+  EXPECT_TRUE(glob_matches("T[K]*", "/T[K]_mean"));
   EXPECT_TRUE(glob_matches(R"(\[xy])", "/[xy]"));
   for (const char* text : {"/e", "/ew", "/exy", "/e[xyz"}) {
     EXPECT_FALSE(glob_matches("e[xyz]", text)) << text;

@@ -822,7 +822,7 @@ DecodeFailure decode_values(ChunkReader& in, const ChunkHead& head, const Book* 
     case ExactForm::wide: return decoder.coded(first);
     case ExactForm::modelled: return decoder.modelled(first);
     case ExactForm::dictionary: break;
-    case ExactForm::stored: return DecodeFailure::corrupt;
+    case ExactForm::stored:
     default: return DecodeFailure::corrupt;
   }
   if (within || dtype_bytes(head.dtype) < 4) return DecodeFailure::corrupt;
