@@ -241,8 +241,8 @@ Status DimensionTable::check_times(std::span<const NamedDataset> datasets,
   return Status();
 }
 
-/// Paths of the coordinates over time in the nearest group above `path` that has any, without those
-/// of named datasets, which need not have the same times.
+/// Paths of the coordinates over time in the nearest group above `path` that has any. Those of
+/// named datasets are left out, because they need not have the same times.
 std::vector<std::string> DimensionTable::times_above(const std::string& path) const {
   std::vector<std::string> times;
   for (std::string group = parent_path(path); times.empty(); group = parent_path(group)) {

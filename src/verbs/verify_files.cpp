@@ -279,8 +279,8 @@ bool is_masked(T value, double fill_value) {
 }
 
 /// Copy the originals of elements that are masked in both files, each by its own fill value, to the
-/// decoded values. The structure comparison reports the different fill values. A float that only the
-/// compressed file masks becomes NaN: a change.
+/// decoded values. The structure comparison reports the different fill values. A float that only
+/// the compressed file masks becomes NaN: a change.
 void match_fills(const VerifyTask& task, std::span<const std::byte> original,
                  std::span<std::byte> decoded) {
   visit_dtype(task.dtype, [&]<class T>() {
