@@ -383,17 +383,16 @@ void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& ta
 Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
                      const FieldAttributes& recorded, const Losses& of_original, VerifyTask& task) {
   std::optional<ErrorBound> requested = requests.bound;
-  // A bound for all fields, or those that a wildcard matches, applies only where loss is possible;
-  // see repack_plan.hpp.
-  const bool may_have_loss =
-      is_floating(*field.dtype) && !(recorded.by_tailrace && recorded.bound.lossless());
-  if (!may_have_loss) requested.reset();
+  // A bound for all fields applies only where loss is possible, and one for those that a wildcard
+  // matches not to fields that are recorded as exact; see repack_plan.hpp.
+  const bool is_exact = recorded.by_tailrace && recorded.bound.lossless();
+  if (is_exact || !is_floating(*field.dtype)) requested.reset();
   FieldOptions options;
   for (const FieldPattern& pattern : requests.patterns) {
     if (!glob_matches(pattern.glob, field.path)) continue;
     for (const KeyValue& entry : pattern.options) {
       TAILRACE_TRY(apply_field_option(entry, options));
-      const bool applies = may_have_loss || names_alone(pattern.glob, field.path);
+      const bool applies = !is_exact || names_alone(pattern.glob, field.path);
       if (entry.first == "bound" && applies) requested = options.bound;
     }
   }

@@ -456,3 +456,16 @@ def test_a_value_masked_in_one_file_only_fails_without_an_error_of_nan(masked_in
     assert "[0]" not in done.stdout
     found, = numbers(*words, code=1)["fields"]
     assert found["n_beyond_bound"] + found["n_special_changed"] == 1
+
+
+def test_a_small_value_that_becomes_the_fill_value_is_lost(tmp_path):
+    """Readers see a hole, although the error is within the bound."""
+    field = np.linspace(1, 9, 200).astype("f4")
+    for path, fill, small in (("a", -9999.0, 4e-4), ("b", 0.0, 0.0)):
+        with h5py.File(tmp_path / f"{path}.h5", "w") as file:
+            values = field.copy()
+            values[:3], values[7] = fill, small
+            file.create_dataset("u", data=values).attrs["_FillValue"] = np.array([fill], "f4")
+    found, = numbers("verify", tmp_path / "a.h5", tmp_path / "b.h5", "--bound", "abs=1e-3",
+                     "--values-only", code=1)["fields"]
+    assert found["n_beyond_bound"] + found["n_special_changed"] == 1

@@ -435,3 +435,15 @@ def test_integers_by_name_are_an_error(grid, tmp_path):
     done = tailrace("repack", grid, "-o", tmp_path / "out.h5", "--field", "counts:bound=abs=1",
                     code=2)
     assert '"/counts" holds integers' in " ".join(done.stderr.split())
+
+
+def test_verify_holds_wildcards_to_values_alone(grid, tmp_path):
+    """A coordinate that repack has kept exact is not within a wildcard's bound, but equal."""
+    target, pattern = tmp_path / "out.h5", "*:bound=rel=1e-2"
+    tailrace("repack", grid, "-o", target, "--field", pattern)
+    tailrace("verify", grid, target, "--field", pattern)
+    with h5py.File(target, "a") as file:
+        file["lat"][7] += 0.01
+    said = tailrace("verify", grid, target, "--field", pattern, code=1)
+    assert "/lat" in said.stdout + said.stderr or "lat " in said.stdout
+    assert tailrace("verify", grid, target, "--field", "lat:bound=abs=0.1").stdout
