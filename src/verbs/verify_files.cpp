@@ -383,8 +383,8 @@ void hold_to_losses(const Losses& all, const Losses& of_original, VerifyTask& ta
 Status resolve_bound(const StoredDataset& field, const VerifyRequests& requests,
                      const FieldAttributes& recorded, const Losses& of_original, VerifyTask& task) {
   std::optional<ErrorBound> requested = requests.bound;
-  // A bound for all fields applies only where loss is possible, and one for those that a wildcard
-  // matches not to fields that are recorded as exact; see repack_plan.hpp.
+  // A bound for all fields applies only where loss is possible. A wildcard's does not apply to
+  // fields that are recorded as exact. See repack_plan.hpp.
   const bool is_exact = recorded.by_tailrace && recorded.bound.lossless();
   if (is_exact || !is_floating(*field.dtype)) requested.reset();
   FieldOptions options;
