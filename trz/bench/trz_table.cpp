@@ -13,7 +13,9 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -90,7 +92,8 @@ Values smooth(std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const auto x = static_cast<float>(i % edge);
     const auto y = static_cast<float>(i / edge % edge);
-    const auto z = static_cast<float>(i / edge / edge);
+    const std::size_t plane = i / edge / edge;
+    const auto z = static_cast<float>(plane);
     float value = 0.002F * noise();
     for (const Wave& w : waves) {
       value += w.amplitude * std::sin(w.phase + w.k[0] * x + w.k[1] * y + w.k[2] * z);
@@ -186,7 +189,8 @@ Values thin(std::size_t n) {
   Values values(n);
   Noise noise;
   for (std::size_t i = 0; i < n; ++i) {
-    const double t = static_cast<double>(i / 4);
+    const std::size_t step = i / 4;
+    const auto t = static_cast<double>(step);
     values[i] = static_cast<float>(std::sin(t / 50 + static_cast<double>(i % 4)) + 0.01 * noise());
   }
   return values;
@@ -285,7 +289,9 @@ double zstd_ratio(std::span<const std::byte> values, bool shuffled) {
 /// True if each decoded value equals its original bit for bit, or is within the bound.
 bool within(const Values& values, const Values& decoded, double bound) {
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (std::memcmp(&values[i], &decoded[i], sizeof(float)) == 0) continue;
+    const bool equal =
+        std::bit_cast<std::uint32_t>(values[i]) == std::bit_cast<std::uint32_t>(decoded[i]);
+    if (equal) continue;
     const double error = static_cast<double>(values[i]) - static_cast<double>(decoded[i]);
     if (!(std::abs(error) <= bound)) return false;
   }
