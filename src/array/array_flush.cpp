@@ -24,7 +24,6 @@
 #include "array/array_file.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <utility>
 

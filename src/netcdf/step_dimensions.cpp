@@ -269,11 +269,10 @@ Status DimensionTable::check_unnamed(std::span<const NamedDataset> unnamed,
     }
     const std::string& time = set == nullptr ? times.front() : *set;
     const std::uint64_t n_times = dimensions_.at(time).coordinate_length;
-    if (set != nullptr && dataset.shape[0] <= n_times) continue;
-    // Only the first time may be late; a coordinate of another length is not that of the dataset.
-    const std::uint64_t n_before = n_times - (set != nullptr ? 1 : 0);
-    if (set == nullptr ? n_before == 0 : n_before > 0) continue;
-    if (set == nullptr && dataset.shape[0] - 1 != n_before) continue;
+    // A coordinate that had another length before the step is not that of the dataset.
+    const bool is_late = set != nullptr && n_times == 1 && dataset.shape[0] > 1;
+    const bool is_missing = set == nullptr && n_times > 0 && dataset.shape[0] == n_times + 1;
+    if (!is_late && !is_missing) continue;
     const std::string what =
         set == nullptr
             ? "this step puts its entry " + std::to_string(dataset.shape[0] - 1) +
